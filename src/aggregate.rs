@@ -1,0 +1,232 @@
+//! What to compute per window and key: the built-in aggregates, and the trait for a user's own.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::DataType;
+
+use crate::accumulator::{Accumulator, States};
+
+/// One aggregate of the output: a function, its input column and the name of the result.
+///
+/// ```
+/// use highwater::Aggregate;
+/// let cost = Aggregate::sum("usd").alias("cost");
+/// assert_eq!(cost.name(), "cost");
+/// assert_eq!(Aggregate::quantile("ms", 0.99).name(), "quantile(ms,0.99)");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    pub(crate) function: Function,
+    pub(crate) column: Option<String>,
+    name: String,
+}
+
+/// The built-in functions and the door to a user's own.
+#[derive(Clone, Debug)]
+pub(crate) enum Function {
+    CountAll,
+    Count,
+    Sum,
+    Min,
+    Max,
+    Mean,
+    Variance { sample: bool, sqrt: bool },
+    First,
+    Last,
+    Quantile(f64),
+    ReservoirQuantile { q: f64, capacity: usize },
+    ApproxDistinct,
+    Custom(Arc<dyn ErasedFunction>),
+}
+
+impl Aggregate {
+    fn new(function: Function, label: &str, column: impl Into<String>) -> Self {
+        let column = column.into();
+        Aggregate { function, name: format!("{label}({column})"), column: Some(column) }
+    }
+
+    /// `count(*)`: rows, nulls included. Its name is `count`.
+    pub fn count_all() -> Self {
+        Aggregate { function: Function::CountAll, column: None, name: "count".into() }
+    }
+    /// Rows whose `column` is not null.
+    pub fn count(column: impl Into<String>) -> Self {
+        Self::new(Function::Count, "count", column)
+    }
+    /// The sum of a numeric column: `Int64` for signed, `UInt64` for unsigned integers, `Float64` for floats,
+    /// `Decimal128(38, scale)` for decimals. Integers are added exactly; a result that does not fit is
+    /// [`Error::Overflow`](crate::Error::Overflow).
+    pub fn sum(column: impl Into<String>) -> Self {
+        Self::new(Function::Sum, "sum", column)
+    }
+    /// The smallest value, in the column's own type: numbers, booleans, dates, timestamps, strings, binary.
+    /// NaN is the largest float; -0.0 is below 0.0.
+    pub fn min(column: impl Into<String>) -> Self {
+        Self::new(Function::Min, "min", column)
+    }
+    /// The largest value; see [`Aggregate::min`].
+    pub fn max(column: impl Into<String>) -> Self {
+        Self::new(Function::Max, "max", column)
+    }
+    /// The arithmetic mean of a numeric column as `Float64`.
+    pub fn mean(column: impl Into<String>) -> Self {
+        Self::new(Function::Mean, "mean", column)
+    }
+    /// The sample variance (n - 1) as `Float64`; null for fewer than two values. Welford's updates, merged by
+    /// Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979.
+    pub fn variance(column: impl Into<String>) -> Self {
+        Self::new(Function::Variance { sample: true, sqrt: false }, "var", column)
+    }
+    /// The population variance (n) as `Float64`.
+    pub fn variance_pop(column: impl Into<String>) -> Self {
+        Self::new(Function::Variance { sample: false, sqrt: false }, "var_pop", column)
+    }
+    /// The square root of [`Aggregate::variance`].
+    pub fn stddev(column: impl Into<String>) -> Self {
+        Self::new(Function::Variance { sample: true, sqrt: true }, "stddev", column)
+    }
+    /// The square root of [`Aggregate::variance_pop`].
+    pub fn stddev_pop(column: impl Into<String>) -> Self {
+        Self::new(Function::Variance { sample: false, sqrt: true }, "stddev_pop", column)
+    }
+    /// The value with the smallest event time, of equal ones the one that arrived first; any type.
+    pub fn first(column: impl Into<String>) -> Self {
+        Self::new(Function::First, "first", column)
+    }
+    /// The value with the largest event time, of equal ones the one that arrived last; any type.
+    pub fn last(column: impl Into<String>) -> Self {
+        Self::new(Function::Last, "last", column)
+    }
+    /// The `q`-quantile (0 to 1) of a numeric column as `Float64`, from a DDSketch with a relative error of at
+    /// most 1 % of the value (Masson, Rim and Lee, "DDSketch", VLDB 2019). Merging adds bucket counts, so
+    /// the result does not depend on the order of rows.
+    pub fn quantile(column: impl Into<String>, q: f64) -> Self {
+        let column = column.into();
+        Aggregate {
+            function: Function::Quantile(q),
+            name: format!("quantile({column},{q})"),
+            column: Some(column),
+        }
+    }
+    /// The `q`-quantile of a uniform sample of at most `capacity` values (a seeded reservoir); exact while a window
+    /// holds no more than that. The value is `sorted[floor(q * (n - 1))]` of the sample. The sample keeps the rows
+    /// with the smallest seeded hash of their arrival number (bottom-k sampling; Cohen and Kaplan, "Summarizing Data using
+    /// Bottom-k Sketches", PODC 2007), so a merge is the sample that one reservoir over all rows would hold. The rank
+    /// error of the q-quantile has standard deviation `sqrt(q (1 - q) / capacity)`.
+    pub fn reservoir_quantile(column: impl Into<String>, q: f64, capacity: usize) -> Self {
+        let column = column.into();
+        Aggregate {
+            function: Function::ReservoirQuantile { q, capacity },
+            name: format!("reservoir_quantile({column},{q})"),
+            column: Some(column),
+        }
+    }
+    /// The number of distinct values as `UInt64`, from a HyperLogLog sketch of 4,096 registers (Apache DataSketches):
+    /// relative standard error about 1.6 %.
+    pub fn approx_distinct(column: impl Into<String>) -> Self {
+        Self::new(Function::ApproxDistinct, "approx_distinct", column)
+    }
+    /// A user's own function over a column; see [`AggregateFunction`].
+    pub fn custom<F: AggregateFunction>(label: &str, function: F, column: impl Into<String>) -> Self {
+        Self::new(Function::Custom(Arc::new(function)), label, column)
+    }
+
+    /// Names the output column.
+    pub fn alias(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+    /// The name of the output column.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// The input column; `None` for `count(*)`.
+    pub fn column(&self) -> Option<&str> {
+        self.column.as_deref()
+    }
+}
+
+/// Where a row stands in time and in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPosition {
+    /// The row's event time in ticks.
+    pub time: i64,
+    /// How many rows the operator had accepted before it, over all partitions: the order of arrival.
+    pub arrival: u64,
+}
+
+/// A user's own aggregate: one state per window and key, as Flink's `AggregateFunction`.
+///
+/// The laws that keep results exact: `merge` is associative, and adding rows to one state must equal adding
+/// them to two and merging those in the same order. Null values never reach [`add`](AggregateFunction::add); a key with only nulls has a state
+/// fresh from [`create`](AggregateFunction::create).
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{Array, ArrayRef, Int64Array, cast::AsArray, types::Int64Type};
+/// use arrow_schema::DataType;
+/// use highwater::{Aggregate, AggregateFunction, RowPosition};
+///
+/// /// The bits that any value has set.
+/// #[derive(Debug)]
+/// struct BitOr;
+/// impl AggregateFunction for BitOr {
+///     type State = i64;
+///     fn return_type(&self, input: &DataType) -> Result<DataType, String> {
+///         match input {
+///             DataType::Int64 => Ok(DataType::Int64),
+///             other => Err(format!("bit_or takes Int64, not {other}")),
+///         }
+///     }
+///     fn create(&self) -> i64 {
+///         0
+///     }
+///     fn add(&self, state: &mut i64, input: &ArrayRef, row: usize, _at: RowPosition) {
+///         *state |= input.as_primitive::<Int64Type>().value(row);
+///     }
+///     fn merge(&self, state: &mut i64, other: &i64) {
+///         *state |= other;
+///     }
+///     fn finish(&self, states: &[i64]) -> Result<ArrayRef, String> {
+///         Ok(Arc::new(Int64Array::from(states.to_vec())))
+///     }
+/// }
+/// let flags = Aggregate::custom("bit_or", BitOr, "flags");
+/// assert_eq!(flags.name(), "bit_or(flags)");
+/// ```
+pub trait AggregateFunction: fmt::Debug + Send + Sync + 'static {
+    /// What is kept per window and key.
+    type State: Clone + fmt::Debug + Send + Sync + 'static;
+
+    /// The output type for an input column of this type, or why the type is not taken.
+    fn return_type(&self, input: &DataType) -> Result<DataType, String>;
+    /// A state that has seen nothing.
+    fn create(&self) -> Self::State;
+    /// Takes the value `input[row]`, which is not null.
+    fn add(&self, state: &mut Self::State, input: &ArrayRef, row: usize, at: RowPosition);
+    /// Takes in what another state has seen, all of it later in the fixed order of merging.
+    fn merge(&self, state: &mut Self::State, other: &Self::State);
+    /// The results of many states, one value each, of the type that `return_type` gave.
+    fn finish(&self, states: &[Self::State]) -> Result<ArrayRef, String>;
+    /// Heap bytes held by a state, for the limit on state; by default none.
+    fn heap_size(&self, _state: &Self::State) -> usize {
+        0
+    }
+}
+
+/// An [`AggregateFunction`] with its state type forgotten, so that a specification can hold any.
+pub(crate) trait ErasedFunction: fmt::Debug + Send + Sync {
+    fn output_type(&self, input: &DataType) -> Result<DataType, String>;
+    fn accumulator(self: Arc<Self>, input: &DataType) -> Box<dyn Accumulator>;
+}
+
+impl<F: AggregateFunction> ErasedFunction for F {
+    fn output_type(&self, input: &DataType) -> Result<DataType, String> {
+        self.return_type(input)
+    }
+    fn accumulator(self: Arc<Self>, _input: &DataType) -> Box<dyn Accumulator> {
+        Box::new(States::new(self))
+    }
+}
