@@ -11,13 +11,17 @@
 //! All times are ticks of the event-time column. Two values are set apart: [`NONE`] is no claim yet, and [`END`] is
 //! the end of input, which no generator may claim.
 
+mod alignment;
 mod generator;
 mod idle;
 mod marker;
+mod merge;
+mod minima;
 mod partition;
 
 pub use generator::{Cadence, Lag, WatermarkGenerator, WatermarkStrategy};
 pub use idle::IdleTimer;
+pub use merge::{PartitionStatus, Reactivation, WatermarkMerge};
 pub use partition::{Before, PartitionWatermark};
 
 /// No watermark yet: nothing has been claimed.
