@@ -19,6 +19,9 @@ mod merge;
 mod minima;
 mod partition;
 
+#[cfg(test)]
+mod tests;
+
 pub use generator::{Cadence, Lag, WatermarkGenerator, WatermarkStrategy};
 pub use idle::IdleTimer;
 pub use merge::{PartitionStatus, Reactivation, WatermarkMerge};
