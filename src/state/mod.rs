@@ -81,11 +81,9 @@ impl State {
         for &id in &self.open {
             assert!(id as i128 >= first_kept, "slice {id} has expired");
         }
-        for slices in &self.fresh {
-            for &id in slices.keys() {
-                let first = grid.first_window_of(id);
-                assert!(grid.due_at(first) > self.fired_to, "slice {id} is due and not sealed");
-            }
+        for &id in self.fresh.iter().flat_map(|slices| slices.keys()) {
+            let first = grid.first_window_of(id);
+            assert!(first >= grid.first_not_due(self.fired_to), "slice {id} is due and not sealed");
         }
         assert!(self.changed.is_empty(), "late changes that have not fired");
     }
