@@ -550,6 +550,7 @@ fn slots_can_be_moved() {
         // Cut apart, put together and grown in between, then updated further: as if nothing had happened.
         let mut moved = half.gather(&[0, 1]);
         moved.append(half.gather(&[2]));
+        moved.resize(1);
         assert_eq!(moved.len(), 3, "{context}");
         batch.feed(moved.as_mut(), 12, batch.len());
         let whole = finished(batch.whole(function, 0, batch.len()));
