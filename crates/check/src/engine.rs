@@ -90,8 +90,9 @@ impl Engine {
         Engine { operator, shape: shape.clone(), schema, keys, next: 0 }
     }
 
-    /// Makes a call. An error must have changed nothing but the numbers of rows.
+    /// Makes a call. An error must have changed nothing.
     pub(crate) fn apply(&mut self, op: &Op) -> Result<Output, highwater::Error> {
+        let first = self.next;
         let output = match op {
             Op::Push(partition, rows) => {
                 let batch = self.batch(rows);
@@ -110,6 +111,9 @@ impl Engine {
             Op::Finish => self.operator.finish(),
         };
         self.operator.validate();
+        if output.is_err() {
+            self.next = first;
+        }
         Ok(self.plain(&output?))
     }
 
