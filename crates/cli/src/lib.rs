@@ -1,0 +1,4 @@
+//! The modules of the `highwater` command; the binary is a thin shell around them.
+
+pub mod aggregates;
+pub mod duration;
