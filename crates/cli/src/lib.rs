@@ -2,3 +2,6 @@
 
 pub mod aggregates;
 pub mod duration;
+pub mod args;
+pub mod failure;
+pub mod input;
