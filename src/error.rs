@@ -42,7 +42,9 @@ pub enum Error {
         allowed: String,
     },
     /// A duration is not a whole number of ticks of the event-time column.
-    #[error("{parameter}: {duration} is not a whole number of ticks of event time column {column:?}, whose unit is {unit}")]
+    #[error(
+        "{parameter}: {duration} is not a whole number of ticks of event time column {column:?}, whose unit is {unit}"
+    )]
     NotWholeTicks {
         /// The parameter that holds the duration.
         parameter: String,
@@ -141,7 +143,11 @@ impl From<arrow_schema::ArrowError> for Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    pub(crate) fn invalid(parameter: impl Into<String>, given: impl Display, allowed: impl Into<String>) -> Self {
+    pub(crate) fn invalid(
+        parameter: impl Into<String>,
+        given: impl Display,
+        allowed: impl Into<String>,
+    ) -> Self {
         Error::InvalidParameter {
             parameter: parameter.into(),
             given: given.to_string(),

@@ -246,7 +246,10 @@ mod tests {
         let ms = TickConverter { column: "ts".into(), unit: TickUnit::Millisecond };
         assert_eq!(ms.length("size", TimeDelta::from_secs(60)), Ok(60_000));
         let error = ms.length("size", TimeDelta::from_micros(1_500)).unwrap_err().to_string();
-        assert!(error.contains("1ms500us") && error.contains("millisecond") && error.contains("\"ts\""), "{error}");
+        assert!(
+            error.contains("1ms500us") && error.contains("millisecond") && error.contains("\"ts\""),
+            "{error}"
+        );
         assert!(ms.length("size", TimeDelta::ZERO).is_err());
         assert!(ms.length("size", TimeDelta::from_secs(-1)).is_err());
         // 2^63 s are more milliseconds than i64 holds: too long for a window, saturated for a bound

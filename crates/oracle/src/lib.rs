@@ -1,1 +1,60 @@
-//! The executable specification.
+//! The executable specification of Highwater.
+//!
+//! This crate answers one question: *what must come out?* It takes rows one at a time, keeps every row of every
+//! open window in a sorted map, and computes each result from scratch when it fires. It is slow on purpose. The
+//! real engine is compared with it on random input; where the two differ, the engine is wrong, or this is.
+//!
+//! In pseudo-code, and in the order in which the modules appear:
+//!
+//! ```text
+//! for each row of each batch:
+//!     reject it if its time is null, or too far ahead of a reference        (oracle)
+//!     W := the merged watermark
+//!     for each window of the row                                            (window)
+//!         skip it if it has expired at W; else add the row to it
+//!         if it is already due at W: fire it again, as late                 (aggregate)
+//!     if every window had expired: the row is dropped, with W
+//!     show the row to its partition's generator                             (watermark)
+//!     let the cadence decide whether the partition's watermark rises        (oracle)
+//!     recompute the merged watermark                                        (merge)
+//!     fire what became due, by end, then start; forget what expired         (oracle)
+//! ```
+//!
+//! ```
+//! use highwater_oracle::{Function, Kind, Op, Oracle, Row, Spec, Strategy, Value};
+//!
+//! let spec = Spec {
+//!     strategy: Strategy::Bounded(2),
+//!     aggregates: vec![(Function::Sum, 0)],
+//!     ..Spec::tumbling(10)
+//! };
+//! let mut oracle = Oracle::new(spec);
+//! let row = |ts, v| Row { time: Some(ts), values: vec![Value::Int(v)], ..Row::default() };
+//!
+//! // 12 - 2 - 1 = 9: the watermark reaches the last tick of [0, 10).
+//! let out = oracle.apply(&Op::Push(0, vec![row(3, 1), row(7, 2), row(12, 4)])).expect("valid rows");
+//! assert_eq!((out.fired[0].start, out.fired[0].end, out.fired[0].kind), (0, 10, Kind::OnTime));
+//! assert_eq!(out.fired[0].values, [Value::Int(3)]);
+//! ```
+
+mod aggregate;
+mod io;
+mod merge;
+mod oracle;
+mod spec;
+mod value;
+mod watermark;
+mod window;
+
+pub use io::{Counters, Firing, Kind, Late, Op, Output, Reason, Rejected, Row};
+pub use merge::Merge;
+pub use oracle::Oracle;
+pub use spec::{Cadence, Function, Guard, LateFiring, NullPolicy, Reactivation, Spec, Strategy};
+pub use value::Value;
+pub use window::windows;
+
+/// The watermark of someone who has not spoken: nothing is late and nothing is due.
+pub const NONE: i64 = i64::MIN;
+
+/// The watermark at the end of input: everything is due and expired. Only the end of input says it.
+pub const MAX: i64 = i64::MAX;

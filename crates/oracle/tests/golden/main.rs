@@ -1,0 +1,6 @@
+//! What Apache Flink answered to the same rows. `tests/golden/README.md` in the workspace describes the traces.
+
+mod assign;
+mod merge;
+mod trace;
+mod window;

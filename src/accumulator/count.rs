@@ -1,0 +1,51 @@
+//! `count(*)` and `count(column)`.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array};
+
+use super::column::{bytes, for_each_row, gather};
+use super::{Accumulator, FinishError, Rows, same, same_box};
+
+/// Rows, or values that are not null. Without a column there are no nulls, so the two are one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Count {
+    counts: Vec<i64>,
+}
+
+impl Accumulator for Count {
+    fn len(&self) -> usize {
+        self.counts.len()
+    }
+    fn resize(&mut self, slots: usize) {
+        self.counts.resize(slots, 0);
+    }
+    fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
+        let counts = self.counts.as_mut_slice();
+        let nulls = rows.logical_nulls();
+        match &nulls {
+            None => slots.iter().for_each(|&slot| counts[slot as usize] += 1),
+            Some(_) => for_each_row(slots, rows.ranges, nulls.as_ref(), |slot, _| counts[slot] += 1),
+        }
+    }
+    fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
+        for (&slot, count) in slots.iter().zip(&same::<Self>(other).counts) {
+            self.counts[slot as usize] += count;
+        }
+    }
+    fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator> {
+        Box::new(Count { counts: gather(&self.counts, slots) })
+    }
+    fn append(&mut self, other: Box<dyn Accumulator>) {
+        self.counts.append(&mut same_box::<Self>(other).counts);
+    }
+    fn finish(self: Box<Self>) -> Result<ArrayRef, FinishError> {
+        Ok(Arc::new(Int64Array::new(self.counts.into(), None)))
+    }
+    fn size(&self) -> usize {
+        bytes(&self.counts)
+    }
+    fn boxed_clone(&self) -> Box<dyn Accumulator> {
+        Box::new(self.clone())
+    }
+}

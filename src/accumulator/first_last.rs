@@ -1,0 +1,98 @@
+//! `first(column)` and `last(column)` of primitive values; see `bytes` for all others.
+
+use arrow_array::ArrayRef;
+
+use super::column::{Lens, Native, bytes, for_each_row, gather};
+use super::seen::Seen;
+use super::{Accumulator, FinishError, Rows, same, same_box};
+use crate::aggregate::RowPosition;
+
+/// Event time, then arrival.
+pub(crate) type Place = (i64, u64);
+
+/// Whether a value at `place` replaces the one at `held`. Two rows never share a place, so equality only ever
+/// meets [`nowhere`], which has to give way.
+pub(crate) fn replaces<const LAST: bool>(place: Place, held: Place) -> bool {
+    if LAST { place >= held } else { place <= held }
+}
+
+/// The place of no value at all.
+pub(crate) const fn nowhere<const LAST: bool>() -> Place {
+    if LAST { (i64::MIN, u64::MIN) } else { (i64::MAX, u64::MAX) }
+}
+
+/// The place of a row.
+pub(crate) fn place(at: RowPosition) -> Place {
+    (at.time, at.arrival)
+}
+
+/// The value with the largest place a slot if `LAST`, else with the smallest.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstLast<N: Native, const LAST: bool> {
+    lens: Lens<N>,
+    places: Vec<Place>,
+    values: Vec<N>,
+    seen: Seen,
+}
+
+impl<N: Native, const LAST: bool> FirstLast<N, LAST> {
+    pub(crate) fn new(lens: Lens<N>) -> Self {
+        FirstLast { lens, places: Vec::new(), values: Vec::new(), seen: Seen::default() }
+    }
+}
+
+impl<N: Native, const LAST: bool> Accumulator for FirstLast<N, LAST> {
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+    fn resize(&mut self, slots: usize) {
+        self.places.resize(slots, nowhere::<LAST>());
+        self.values.resize(slots, N::default());
+        self.seen.resize(slots);
+    }
+    fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
+        let (values, nulls) = (self.lens.view(rows), rows.nulls());
+        self.seen.update(slots, rows.ranges, nulls);
+        for_each_row(slots, rows.ranges, nulls, |slot, row| {
+            let place = place(rows.position(row));
+            if replaces::<LAST>(place, self.places[slot]) {
+                self.places[slot] = place;
+                self.values[slot] = values[row];
+            }
+        });
+    }
+    fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
+        let other = same::<Self>(other);
+        for (from, &slot) in slots.iter().enumerate() {
+            let slot = slot as usize;
+            if other.seen.get(from) && replaces::<LAST>(other.places[from], self.places[slot]) {
+                self.places[slot] = other.places[from];
+                self.values[slot] = other.values[from];
+            }
+        }
+        self.seen.merge(slots, &other.seen);
+    }
+    fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator> {
+        Box::new(FirstLast::<N, LAST> {
+            lens: self.lens.clone(),
+            places: gather(&self.places, slots),
+            values: gather(&self.values, slots),
+            seen: self.seen.gather(slots),
+        })
+    }
+    fn append(&mut self, other: Box<dyn Accumulator>) {
+        let mut other = same_box::<Self>(other);
+        self.places.append(&mut other.places);
+        self.values.append(&mut other.values);
+        self.seen.append(&other.seen);
+    }
+    fn finish(self: Box<Self>) -> Result<ArrayRef, FinishError> {
+        Ok(self.lens.build(self.values, self.seen.nulls()))
+    }
+    fn size(&self) -> usize {
+        bytes(&self.places) + bytes(&self.values) + self.seen.size()
+    }
+    fn boxed_clone(&self) -> Box<dyn Accumulator> {
+        Box::new(self.clone())
+    }
+}

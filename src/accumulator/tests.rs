@@ -1,0 +1,578 @@
+//! Laws that every accumulator keeps over every type, against a naive reference that reads values from raw bytes.
+
+mod approximate;
+mod values;
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::*;
+use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_schema::TimeUnit;
+use half::f16;
+
+use super::*;
+
+/// A small generator, so that every failure comes back.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
+    }
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+    fn float(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// A value as the reference sees it. Floats compare by rule 27.
+#[derive(Clone, Debug, PartialEq)]
+enum Scalar {
+    Null,
+    Int(i128),
+    Float(f64),
+    Bytes(Vec<u8>),
+}
+
+impl Scalar {
+    /// The documented order, spelled out without any trick on bits.
+    fn cmp(&self, other: &Scalar) -> std::cmp::Ordering {
+        match (self, other) {
+            (Scalar::Int(a), Scalar::Int(b)) => a.cmp(b),
+            (Scalar::Bytes(a), Scalar::Bytes(b)) => a.cmp(b),
+            (Scalar::Float(a), Scalar::Float(b)) => match (a.is_nan(), b.is_nan()) {
+                (false, false) if *a == *b => b.is_sign_negative().cmp(&a.is_sign_negative()),
+                (false, false) => a.partial_cmp(b).unwrap(),
+                (a, b) => a.cmp(&b),
+            },
+            _ => panic!("{self:?} and {other:?} are of different types"),
+        }
+    }
+    fn same(&self, other: &Scalar) -> bool {
+        self == other && (*self == Scalar::Null || self.cmp(other).is_eq())
+            || matches!((self, other), (Scalar::Float(a), Scalar::Float(b)) if a.is_nan() && b.is_nan())
+    }
+    fn float(&self, data_type: &DataType) -> f64 {
+        match (self, data_type) {
+            (Scalar::Int(value), DataType::Decimal128(_, scale)) => {
+                *value as f64 / 10_f64.powi(i32::from(*scale))
+            }
+            (Scalar::Int(value), _) => *value as f64,
+            (Scalar::Float(value), _) => *value,
+            _ => panic!("{self:?} is not a number"),
+        }
+    }
+}
+
+/// A value of any column, from its bytes.
+fn scalar(array: &ArrayRef, row: usize) -> Scalar {
+    if array.logical_nulls().is_some_and(|nulls| nulls.is_null(row)) {
+        return Scalar::Null;
+    }
+    let data_type = array.data_type();
+    if let Some(width) = data_type.primitive_width() {
+        let data = array.to_data();
+        let bytes = &data.buffers()[0].as_slice()[(data.offset() + row) * width..][..width];
+        let signed = !data_type.is_unsigned_integer() && bytes[width - 1] >> 7 == 1;
+        let mut all = [if signed { 255 } else { 0 }; 16];
+        all[..width].copy_from_slice(bytes);
+        let value = i128::from_le_bytes(all);
+        return match data_type {
+            DataType::Float16 => Scalar::Float(f16::from_bits(value as u16).to_f64()),
+            DataType::Float32 => Scalar::Float(f32::from_bits(value as u32).into()),
+            DataType::Float64 => Scalar::Float(f64::from_bits(value as u64)),
+            _ => Scalar::Int(value),
+        };
+    }
+    Scalar::Bytes(match data_type {
+        DataType::Boolean => vec![u8::from(array.as_boolean().value(row))],
+        DataType::Utf8 => array.as_string::<i32>().value(row).into(),
+        DataType::LargeUtf8 => array.as_string::<i64>().value(row).into(),
+        DataType::Utf8View => array.as_string_view().value(row).into(),
+        DataType::Binary => array.as_binary::<i32>().value(row).into(),
+        DataType::LargeBinary => array.as_binary::<i64>().value(row).into(),
+        DataType::BinaryView => array.as_binary_view().value(row).into(),
+        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().value(row).into(),
+        DataType::Dictionary(..) => {
+            let keys = array.as_any_dictionary().normalized_keys();
+            return scalar(array.as_any_dictionary().values(), keys[row]);
+        }
+        _ => format!("{:?}", array.slice(row, 1)).into(),
+    })
+}
+
+/// Every type that any aggregate takes.
+fn types() -> Vec<DataType> {
+    use DataType::*;
+    let mut types = vec![Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float16, Float32, Float64];
+    types.extend([Decimal128(20, 3), Decimal128(38, 0), Boolean, Date32, Date64]);
+    types.extend([Utf8, LargeUtf8, Utf8View, Binary, LargeBinary, BinaryView, FixedSizeBinary(4)]);
+    types.extend([Time32(TimeUnit::Second), Time32(TimeUnit::Millisecond)]);
+    types.extend([Time64(TimeUnit::Microsecond), Time64(TimeUnit::Nanosecond)]);
+    for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond] {
+        types.extend([Timestamp(unit, None), Timestamp(unit, Some("Europe/Berlin".into())), Duration(unit)]);
+    }
+    types.extend([Utf8, Int64, Float64].map(|values| Dictionary(Box::new(Int16), Box::new(values))));
+    types.push(List(Arc::new(arrow_schema::Field::new_list_field(Int32, true))));
+    types
+}
+
+/// Which values a random column has.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kind {
+    /// Small whole numbers: every float operation on them is exact.
+    Small,
+    /// Both ends of the type, zeros, NaN.
+    Extreme,
+}
+
+fn primitive<T: ArrowPrimitiveType>(
+    values: Vec<T::Native>,
+    nulls: Option<NullBuffer>,
+    data_type: &DataType,
+) -> ArrayRef {
+    let values = ScalarBuffer::from(values);
+    Arc::new(PrimitiveArray::<T>::new(values, nulls).with_data_type(data_type.clone()))
+}
+
+/// A column whose value under a null is as random as any other.
+fn column(data_type: &DataType, kind: Kind, nulls: bool, rows: usize, random: &mut Random) -> ArrayRef {
+    use DataType::*;
+    let valid: Vec<bool> = (0..rows).map(|_| !nulls || random.below(3) > 0).collect();
+    let small: Vec<i64> = (0..rows)
+        .map(|_| random.below(40) as i64 - if data_type.is_unsigned_integer() { 0 } else { 20 })
+        .collect();
+    let nulls = nulls.then(|| NullBuffer::from(valid.clone()));
+    let extreme = kind == Kind::Extreme;
+    let mut ends = |low: i128, high: i128| -> Vec<i128> {
+        let ends = [low, high, low + 1, high - 1, 0, 1, 7];
+        small.iter().map(|&value| if extreme { random.pick(&ends) } else { value.into() }).collect()
+    };
+    let width = data_type.primitive_width().unwrap_or(0);
+    match data_type {
+        Int8 => primitive::<Int8Type>(ends(-128, 127).iter().map(|&v| v as i8).collect(), nulls, data_type),
+        UInt8 => primitive::<UInt8Type>(ends(0, 255).iter().map(|&v| v as u8).collect(), nulls, data_type),
+        Int16 => {
+            primitive::<Int16Type>(ends(-32768, 32767).iter().map(|&v| v as i16).collect(), nulls, data_type)
+        }
+        UInt16 => {
+            primitive::<UInt16Type>(ends(0, 65535).iter().map(|&v| v as u16).collect(), nulls, data_type)
+        }
+        UInt32 => primitive::<UInt32Type>(
+            ends(0, u32::MAX.into()).iter().map(|&v| v as u32).collect(),
+            nulls,
+            data_type,
+        ),
+        UInt64 => primitive::<UInt64Type>(
+            ends(0, u64::MAX.into()).iter().map(|&v| v as u64).collect(),
+            nulls,
+            data_type,
+        ),
+        Decimal128(precision, _) => {
+            let most = 10_i128.pow(u32::from(*precision)) - 1;
+            primitive::<Decimal128Type>(ends(-most, most), nulls, data_type)
+        }
+        Float16 | Float32 | Float64 => {
+            let ends =
+                [f64::NAN, -f64::NAN, 0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, 5e-324, 60000.0, -1.5];
+            let values = small.iter().map(|&v| if extreme { random.pick(&ends) } else { v as f64 });
+            let values: Vec<f64> = values.collect();
+            match data_type {
+                Float16 => primitive::<Float16Type>(
+                    values.iter().map(|&v| f16::from_f64(v)).collect(),
+                    nulls,
+                    data_type,
+                ),
+                Float32 => {
+                    primitive::<Float32Type>(values.iter().map(|&v| v as f32).collect(), nulls, data_type)
+                }
+                _ => primitive::<Float64Type>(values, nulls, data_type),
+            }
+        }
+        _ if width == 4 => {
+            let data = ends(i32::MIN.into(), i32::MAX.into()).iter().map(|&v| v as i32).collect();
+            let base = primitive::<Int32Type>(data, nulls, &Int32).to_data();
+            make_array(base.into_builder().data_type(data_type.clone()).build().unwrap())
+        }
+        _ if width == 8 => {
+            let data = ends(i64::MIN.into(), i64::MAX.into()).iter().map(|&v| v as i64).collect();
+            let base = primitive::<Int64Type>(data, nulls, &Int64).to_data();
+            make_array(base.into_builder().data_type(data_type.clone()).build().unwrap())
+        }
+        _ => composite(data_type, &small, &valid, random),
+    }
+}
+
+fn composite(data_type: &DataType, small: &[i64], valid: &[bool], random: &mut Random) -> ArrayRef {
+    use DataType::*;
+    let text = |v: &i64| {
+        if *v == 0 {
+            String::new()
+        } else {
+            "é\0long text to leave the view".repeat(1)[..6].to_owned() + &v.to_string()
+        }
+    };
+    let cells = small.iter().zip(valid).map(|(value, valid)| valid.then_some(value));
+    let texts: Vec<Option<String>> = cells.clone().map(|cell| cell.map(text)).collect();
+    let bytes = || texts.iter().map(|cell| cell.as_ref().map(|text| text.as_bytes()));
+    match data_type {
+        Boolean => Arc::new(cells.map(|cell| cell.map(|v| v % 2 == 0)).collect::<BooleanArray>()),
+        Utf8 => Arc::new(StringArray::from(texts)),
+        LargeUtf8 => Arc::new(LargeStringArray::from(texts)),
+        Utf8View => Arc::new(StringViewArray::from_iter(texts.iter().map(Option::as_deref))),
+        Binary => Arc::new(BinaryArray::from_iter(bytes())),
+        LargeBinary => Arc::new(LargeBinaryArray::from_iter(bytes())),
+        BinaryView => Arc::new(BinaryViewArray::from_iter(bytes())),
+        FixedSizeBinary(size) => {
+            let cells = cells.map(|cell| cell.map(|v| (*v as i32).to_be_bytes()));
+            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(cells, *size).unwrap())
+        }
+        Dictionary(_, values) => {
+            // Nulls among the keys and among the values.
+            let values = column(values, Kind::Small, true, 12, random);
+            let keys = cells.map(|cell| cell.map(|v| v.rem_euclid(12) as i16)).collect();
+            Arc::new(DictionaryArray::<Int16Type>::new(keys, values))
+        }
+        List(_) => {
+            let lists =
+                cells.map(|cell| cell.map(|&v| (0..v.rem_euclid(4)).map(move |i| Some((v + i) as i32))));
+            Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists))
+        }
+        other => panic!("no random column of {other}"),
+    }
+}
+
+/// Rows with their slots; the last slot never gets any.
+struct Batch {
+    column: ArrayRef,
+    times: Vec<i64>,
+    slots: Vec<u32>,
+}
+
+const SLOTS: usize = 4;
+
+impl Batch {
+    fn random(data_type: &DataType, kind: Kind, nulls: bool, rows: usize, random: &mut Random) -> Batch {
+        Batch {
+            column: column(data_type, kind, nulls, rows, random),
+            times: (0..rows).map(|_| random.pick(&[i64::MIN, -3, 0, 5, i64::MAX])).collect(),
+            slots: (0..rows).map(|_| random.below(SLOTS as u64 - 1) as u32).collect(),
+        }
+    }
+    fn len(&self) -> usize {
+        self.times.len()
+    }
+    /// Feeds rows `from..to` of the batch as a batch of their own, in ranges of up to three rows.
+    fn feed(&self, accumulator: &mut dyn Accumulator, from: usize, to: usize) {
+        accumulator.resize(SLOTS);
+        let column = self.column.slice(from, to - from);
+        let ranges: Vec<_> =
+            (0..to - from).step_by(3).map(|start| start..(start + 3).min(to - from)).collect();
+        let rows = Rows {
+            column: Some(&column),
+            times: &self.times[from..to],
+            first_arrival: 100 + from as u64,
+            ranges: &ranges,
+        };
+        accumulator.update(&self.slots[from..to], &rows);
+    }
+    fn whole(&self, function: &Function, from: usize, to: usize) -> Box<dyn Accumulator> {
+        let mut accumulator = accumulator(function, Some(self.column.data_type()), 42);
+        self.feed(accumulator.as_mut(), from, to);
+        accumulator
+    }
+    /// The values of a slot that are not null, with time and row, in order.
+    fn of(&self, slot: usize) -> Vec<(i64, usize, Scalar)> {
+        (0..self.len())
+            .filter(|&row| self.slots[row] as usize == slot)
+            .map(|row| (self.times[row], row, scalar(&self.column, row)))
+            .filter(|(_, _, value)| *value != Scalar::Null)
+            .collect()
+    }
+}
+
+fn functions() -> Vec<Function> {
+    use Function::*;
+    let mut all = vec![CountAll, Count, Sum, Min, Max, Mean, First, Last, Quantile(0.3), ApproxDistinct];
+    for (sample, sqrt) in [(true, false), (true, true), (false, false), (false, true)] {
+        all.push(Variance { sample, sqrt });
+    }
+    all.extend([
+        ReservoirQuantile { q: 0.6, capacity: 1000 },
+        ReservoirQuantile { q: 0.6, capacity: 2 },
+        Custom(Arc::new(Rowwise)),
+    ]);
+    all
+}
+
+/// A user's function that sees every row: positions and values, in the order given.
+#[derive(Debug)]
+struct Rowwise;
+
+impl crate::AggregateFunction for Rowwise {
+    type State = String;
+    fn return_type(&self, _: &DataType) -> Result<DataType, String> {
+        Ok(DataType::Utf8)
+    }
+    fn create(&self) -> String {
+        String::new()
+    }
+    fn add(&self, state: &mut String, input: &ArrayRef, row: usize, at: RowPosition) {
+        *state += &format!("{}@{}:{:?};", at.time, at.arrival, scalar(input, row));
+    }
+    fn merge(&self, state: &mut String, other: &String) {
+        *state += other;
+    }
+    fn finish(&self, states: &[String]) -> Result<ArrayRef, String> {
+        Ok(Arc::new(StringArray::from_iter_values(states)))
+    }
+    fn heap_size(&self, state: &String) -> usize {
+        state.capacity()
+    }
+}
+
+/// What the function should give for the values of one slot. `None` where only a tolerance can say; see `near`.
+fn reference(
+    function: &Function,
+    data_type: &DataType,
+    rows: usize,
+    values: &[(i64, usize, Scalar)],
+) -> Option<Scalar> {
+    let scalars = || values.iter().map(|(_, _, value)| value);
+    let floats = || scalars().map(|value| value.float(data_type));
+    let n = values.len();
+    let or_null = |value: Option<Scalar>| Some(value.unwrap_or(Scalar::Null));
+    match function {
+        Function::CountAll => Some(Scalar::Int(rows as i128)),
+        Function::Count => Some(Scalar::Int(n as i128)),
+        Function::Min => or_null(scalars().min_by(|a, b| a.cmp(b)).cloned()),
+        Function::Max => or_null(scalars().max_by(|a, b| a.cmp(b)).cloned()),
+        Function::First => or_null(values.iter().min_by_key(|row| (row.0, row.1)).map(|row| row.2.clone())),
+        Function::Last => or_null(values.iter().max_by_key(|row| (row.0, row.1)).map(|row| row.2.clone())),
+        Function::Custom(_) => {
+            let text = values.iter().map(|(time, row, value)| format!("{time}@{}:{value:?};", row % 1000));
+            let _ = text;
+            None
+        }
+        _ if n == 0 && !matches!(function, Function::ApproxDistinct) => Some(Scalar::Null),
+        Function::Sum => Some(match scalars().next()? {
+            Scalar::Int(_) => {
+                Scalar::Int(scalars().map(|v| if let Scalar::Int(v) = v { *v } else { 0 }).sum())
+            }
+            _ => Scalar::Float(floats().sum()),
+        }),
+        Function::Mean => match scalars().next()? {
+            // The sum is exact, and so its quotient is rounded once.
+            Scalar::Int(_) if matches!(data_type, DataType::Decimal128(..)) => None,
+            _ => Some(Scalar::Float(floats().sum::<f64>() / n as f64)),
+        },
+        Function::ReservoirQuantile { q, capacity: 1000 } => {
+            let mut sorted: Vec<_> = floats().map(Scalar::Float).collect();
+            sorted.sort_by(Scalar::cmp);
+            Some(sorted[(q * (n - 1) as f64).floor() as usize].clone())
+        }
+        Function::ApproxDistinct => {
+            let mut distinct: Vec<&Scalar> = Vec::new();
+            for value in scalars() {
+                let zero_or_nan = |a: &Scalar, b: &Scalar| a == b || a.same(b);
+                if !distinct.iter().any(|seen| zero_or_nan(seen, value)) {
+                    distinct.push(value);
+                }
+            }
+            Some(Scalar::Int(distinct.len() as i128))
+        }
+        _ => None,
+    }
+}
+
+/// The reference where rounding or the sketch allows a tolerance: value and relative error.
+fn near(function: &Function, data_type: &DataType, values: &[(i64, usize, Scalar)]) -> Option<(f64, f64)> {
+    let mut floats: Vec<f64> = values.iter().map(|(_, _, value)| value.float(data_type)).collect();
+    let n = floats.len() as f64;
+    let mean = floats.iter().sum::<f64>() / n;
+    match function {
+        Function::Mean => Some((mean, 1e-14)),
+        Function::Variance { sample, sqrt } => {
+            let degrees = if *sample { n - 1.0 } else { n };
+            let variance = floats.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / degrees;
+            Some((if *sqrt { variance.sqrt() } else { variance }, 1e-12)).filter(|_| degrees > 0.0)
+        }
+        Function::Quantile(q) => {
+            floats.sort_by(f64::total_cmp);
+            Some((floats[(q * (n - 1.0)).floor() as usize], 0.01 + 1e-9))
+        }
+        _ => None,
+    }
+}
+
+/// Every function with every type it takes, random columns of it with and without nulls.
+fn every_case(mut check: impl FnMut(&Function, &Batch, Kind)) {
+    let mut cases = 0;
+    for data_type in types() {
+        for function in functions() {
+            let Ok(output) = output_type(&function, Some(&data_type)) else { continue };
+            for (kind, nulls, seed) in [
+                (Kind::Small, false, 1),
+                (Kind::Small, true, 2),
+                (Kind::Extreme, false, 3),
+                (Kind::Extreme, true, 4),
+            ] {
+                let batch = Batch::random(&data_type, kind, nulls, 23, &mut Random(seed));
+                check(&function, &batch, kind);
+                if let Ok(column) = batch.whole(&function, 0, 23).finish() {
+                    assert_eq!(*column.data_type(), output, "{function:?} of {data_type}");
+                }
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases > 1000, "only {cases} cases");
+}
+
+/// The finished column or the error, as something to compare bit by bit.
+fn finished(accumulator: Box<dyn Accumulator>) -> Result<ArrayRef, String> {
+    accumulator.finish().map_err(|error| format!("{error:?}"))
+}
+
+#[test]
+fn updates_in_pieces_are_one_update() {
+    every_case(|function, batch, _| {
+        let whole = finished(batch.whole(function, 0, batch.len()));
+        for cut in 0..=batch.len() {
+            let mut pieces = batch.whole(function, 0, cut);
+            batch.feed(pieces.as_mut(), cut, batch.len());
+            assert_eq!(finished(pieces), whole, "{function:?} of {} cut at {cut}", batch.column.data_type());
+        }
+    });
+}
+
+#[test]
+fn merging_equals_the_reference() {
+    every_case(|function, batch, kind| {
+        let data_type = batch.column.data_type();
+        let hydrated = if let DataType::Dictionary(_, values) = data_type { values } else { data_type };
+        let floats = hydrated.is_floating();
+        let inexact = kind == Kind::Extreme
+            && match function {
+                Function::Sum | Function::Mean => true,
+                Function::Variance { .. } | Function::Quantile(_) => true,
+                _ => false,
+            };
+        for cut in [0, 1, 9, 16, batch.len()] {
+            let context = format!("{function:?} of {data_type}, {kind:?}, merged at {cut}");
+            let mut merged = batch.whole(function, 0, cut);
+            merged.merge(&[0, 1, 2, 3], batch.whole(function, cut, batch.len()).as_ref());
+            let column = finished(merged);
+            let (float_sum, variance) = (
+                floats && matches!(function, Function::Sum | Function::Mean),
+                matches!(function, Function::Variance { .. }),
+            );
+            if !variance && !(float_sum && kind == Kind::Extreme) {
+                assert_eq!(column, finished(batch.whole(function, 0, batch.len())), "{context}");
+            }
+            let Ok(column) = column else { continue };
+            for slot in 0..SLOTS {
+                let (given, values) = (scalar(&column, slot), batch.of(slot));
+                let rows = batch.slots.iter().filter(|&&row| row as usize == slot).count();
+                if inexact {
+                    continue;
+                }
+                if let Some(expected) = reference(function, hydrated, rows, &values) {
+                    assert!(given.same(&expected), "{context}: {given:?}, not {expected:?}, from {values:?}");
+                } else if values.is_empty() {
+                    continue;
+                } else if matches!(
+                    function,
+                    Function::Mean | Function::Variance { .. } | Function::Quantile(_)
+                ) {
+                    let Some((expected, error)) = near(function, hydrated, &values) else {
+                        assert_eq!(given, Scalar::Null, "{context}");
+                        continue;
+                    };
+                    let given = given.float(&DataType::Float64);
+                    assert!(
+                        (given - expected).abs() <= error * expected.abs(),
+                        "{context}: {given}, not {expected}"
+                    );
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn merging_is_associative() {
+    every_case(|function, batch, kind| {
+        if kind == Kind::Extreme && matches!(function, Function::Sum | Function::Mean) {
+            return;
+        }
+        if matches!(function, Function::Variance { .. }) {
+            return;
+        }
+        let part = |from, to| batch.whole(function, from, to);
+        let mut left = part(0, 7);
+        left.merge(&[0, 1, 2, 3], part(7, 15).as_ref());
+        left.merge(&[0, 1, 2, 3], part(15, 23).as_ref());
+        let mut tail = part(7, 15);
+        tail.merge(&[0, 1, 2, 3], part(15, 23).as_ref());
+        let mut right = part(0, 7);
+        right.merge(&[0, 1, 2, 3], tail.as_ref());
+        assert_eq!(finished(left), finished(right), "{function:?} of {}", batch.column.data_type());
+    });
+}
+
+#[test]
+fn an_empty_side_changes_no_bit() {
+    every_case(|function, batch, _| {
+        let whole = batch.whole(function, 0, batch.len());
+        let expected = finished(whole.boxed_clone());
+        let mut into_empty = batch.whole(function, 0, 0);
+        into_empty.merge(&[0, 1, 2, 3], whole.as_ref());
+        let mut from_empty = whole;
+        from_empty.merge(&[0, 1, 2, 3], batch.whole(function, 0, 0).as_ref());
+        let context = format!("{function:?} of {}", batch.column.data_type());
+        assert_eq!(finished(into_empty), expected, "{context}");
+        assert_eq!(finished(from_empty), expected, "{context}");
+    });
+}
+
+#[test]
+fn slots_can_be_moved() {
+    every_case(|function, batch, _| {
+        let context = format!("{function:?} of {}", batch.column.data_type());
+        let half = batch.whole(function, 0, 12);
+        // Cut apart, put together and grown in between, then updated further: as if nothing had happened.
+        let mut moved = half.gather(&[0, 1]);
+        moved.append(half.gather(&[2]));
+        assert_eq!(moved.len(), 3, "{context}");
+        batch.feed(moved.as_mut(), 12, batch.len());
+        let whole = finished(batch.whole(function, 0, batch.len()));
+        assert_eq!(finished(moved.boxed_clone()), whole, "{context}");
+        // A copy goes its own way.
+        let copy = moved.boxed_clone();
+        batch.feed(moved.as_mut(), 0, 12);
+        assert_eq!(finished(copy.boxed_clone()), whole, "{context}");
+        // Any order, any selection; merging can lead slots elsewhere.
+        let mut swapped = batch.whole(function, 0, 0);
+        swapped.merge(&[2, 1, 0], copy.gather(&[2, 1, 0]).as_ref());
+        assert_eq!(finished(swapped), whole, "{context}");
+        if let (Ok(column), Ok(whole)) = (finished(copy.gather(&[3, 1])), whole) {
+            assert_eq!(column.len(), 2, "{context}");
+            assert!(
+                column.slice(0, 1) == whole.slice(3, 1) && column.slice(1, 1) == whole.slice(1, 1),
+                "{context}"
+            );
+        }
+    });
+}

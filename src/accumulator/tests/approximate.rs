@@ -1,0 +1,1 @@
+//! Error bounds of samples and sketches.

@@ -1,0 +1,125 @@
+//! What sums and means are held in: exact integers wider than their input, or `f64`.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow_array::types::{Decimal256Type, DecimalType};
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
+use arrow_buffer::{NullBuffer, i256};
+use arrow_schema::DataType;
+
+use super::FinishError;
+
+/// A running sum.
+pub(crate) trait Total: Copy + Debug + Send + Sync + 'static {
+    /// The sum of nothing: adding it changes no bit of any total.
+    const NOTHING: Self;
+    fn plus(self, other: Self) -> Self;
+    /// The mean of `count` values, of which there is at least one, each divided by `divisor`.
+    fn mean(self, count: u64, divisor: f64) -> f64;
+    /// The sums as a column of the output type.
+    fn column(
+        totals: Vec<Self>,
+        nulls: Option<NullBuffer>,
+        output: &DataType,
+    ) -> Result<ArrayRef, FinishError>;
+}
+
+/// 2^63 rows of 64 bits need 127 bits.
+impl Total for i128 {
+    const NOTHING: Self = 0;
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    fn mean(self, count: u64, _divisor: f64) -> f64 {
+        let magnitude = ratio(self.unsigned_abs(), count);
+        if self < 0 { -magnitude } else { magnitude }
+    }
+    fn column(
+        totals: Vec<Self>,
+        nulls: Option<NullBuffer>,
+        output: &DataType,
+    ) -> Result<ArrayRef, FinishError> {
+        Ok(match output {
+            DataType::UInt64 => Arc::new(UInt64Array::new(narrow::<_, u64>(&totals)?.into(), nulls)),
+            _ => Arc::new(Int64Array::new(narrow::<_, i64>(&totals)?.into(), nulls)),
+        })
+    }
+}
+
+fn narrow<W: Copy + ToString, N: TryFrom<W>>(totals: &[W]) -> Result<Vec<N>, FinishError> {
+    let fit = |(slot, &total): (usize, &W)| {
+        N::try_from(total).map_err(|_| FinishError::Overflow { slot, value: total.to_string() })
+    };
+    totals.iter().enumerate().map(fit).collect()
+}
+
+/// `sum / count`, rounded once to the nearest `f64`. The quotient is taken in integers with at least 56 bits, two more than a
+/// float and its rounding bit need, and the lowest is set if any remainder is lost: so the conversion rounds as the exact
+/// quotient would. A sum below 2^127 shifted so far is at most 120 bits wide, or was not shifted.
+fn ratio(sum: u128, count: u64) -> f64 {
+    let bits = |value: u128| u128::BITS - value.leading_zeros();
+    let count = u128::from(count);
+    let shift = (bits(count) + 56).saturating_sub(bits(sum));
+    if sum == 0 {
+        return 0.0;
+    }
+    let shifted = sum << shift;
+    let quotient = (shifted / count) | u128::from(!shifted.is_multiple_of(count));
+    // 2^-shift exactly: shift is at most 120.
+    quotient as f64 * f64::from_bits(u64::from(1023 - shift) << 52)
+}
+
+/// One addition after the other.
+impl Total for f64 {
+    /// Not 0.0, which would turn a lone -0.0 into 0.0.
+    const NOTHING: Self = -0.0;
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    fn mean(self, count: u64, divisor: f64) -> f64 {
+        self / count as f64 / divisor
+    }
+    fn column(totals: Vec<Self>, nulls: Option<NullBuffer>, _: &DataType) -> Result<ArrayRef, FinishError> {
+        Ok(Arc::new(Float64Array::new(totals.into(), nulls)))
+    }
+}
+
+const TWO_TO_128: f64 = (1_u128 << 127) as f64 * 2.0;
+
+/// Decimals of 38 digits: 127 bits and 63 more for the rows.
+impl Total for i256 {
+    const NOTHING: Self = i256::ZERO;
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+    fn mean(self, count: u64, divisor: f64) -> f64 {
+        let quotient = match self.to_i128() {
+            Some(total) => total.mean(count, 1.0),
+            None => {
+                let (low, high) = self.to_parts();
+                (high as f64 * TWO_TO_128 + low as f64) / count as f64
+            }
+        };
+        quotient / divisor
+    }
+    fn column(
+        totals: Vec<Self>,
+        nulls: Option<NullBuffer>,
+        output: &DataType,
+    ) -> Result<ArrayRef, FinishError> {
+        let (DataType::Decimal128(precision, scale), limit) = (output, 10_i128.pow(38)) else {
+            return Err(FinishError::Function(format!("a decimal sum cannot become {output}")));
+        };
+        let fit = |(slot, total): (usize, &i256)| match total.to_i128() {
+            Some(value) if -limit < value && value < limit => Ok(value),
+            _ => {
+                let value = Decimal256Type::format_decimal(*total, Decimal256Type::MAX_PRECISION, *scale);
+                Err(FinishError::Overflow { slot, value })
+            }
+        };
+        let values = totals.iter().enumerate().map(fit).collect::<Result<Vec<_>, _>>()?;
+        let column = Decimal128Array::new(values.into(), nulls).with_precision_and_scale(*precision, *scale);
+        Ok(Arc::new(column.map_err(|error| FinishError::Function(error.to_string()))?))
+    }
+}

@@ -1,0 +1,103 @@
+//! Variances and standard deviations.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array};
+
+use super::column::{Lens, Native, bytes, for_each, gather};
+use super::{Accumulator, FinishError, Rows, same, same_box};
+
+/// Count, mean and the sum of squared distances from the mean of the values seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moments {
+    count: u64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    /// Welford, "Note on a Method for Calculating Corrected Sums of Squares and Products", Technometrics 1962:
+    /// `mean' = mean + (x - mean) / n`, `squares' = squares + (x - mean) (x - mean')`. No term is a difference of large
+    /// squares, so values far from zero lose nothing.
+    fn add(&mut self, value: f64) {
+        self.count += 1;
+        let distance = value - self.mean;
+        self.mean += distance / self.count as f64;
+        self.squares += distance * (value - self.mean);
+    }
+
+    /// Chan, Golub and LeVeque 1979: with `d = mean_b - mean_a`, `mean = mean_a + d n_b / n` and
+    /// `squares = squares_a + squares_b + d^2 n_a n_b / n`. An empty side leaves the other as it is, bit for bit.
+    fn merge(&mut self, other: &Moments) {
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            *self = *other;
+            return;
+        }
+        let (own, others) = (self.count as f64, other.count as f64);
+        let distance = other.mean - self.mean;
+        let share = others / (own + others);
+        self.count += other.count;
+        self.mean += distance * share;
+        self.squares += other.squares + distance * distance * own * share;
+    }
+}
+
+/// One variance a slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Variance<N: Native> {
+    lens: Lens<N>,
+    moments: Vec<Moments>,
+    /// Divide by `n - 1` instead of `n`.
+    sample: bool,
+    /// Take the square root.
+    sqrt: bool,
+}
+
+impl<N: Native> Variance<N> {
+    pub(crate) fn new(lens: Lens<N>, sample: bool, sqrt: bool) -> Self {
+        Variance { lens, moments: Vec::new(), sample, sqrt }
+    }
+}
+
+impl<N: Native> Accumulator for Variance<N> {
+    fn len(&self) -> usize {
+        self.moments.len()
+    }
+    fn resize(&mut self, slots: usize) {
+        self.moments.resize(slots, Moments::default());
+    }
+    fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
+        let (lens, moments) = (&self.lens, self.moments.as_mut_slice());
+        for_each(slots, rows.ranges, lens.view(rows), rows.nulls(), |slot, value| {
+            moments[slot].add(lens.float(value));
+        });
+    }
+    fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
+        for (&slot, moments) in slots.iter().zip(&same::<Self>(other).moments) {
+            self.moments[slot as usize].merge(moments);
+        }
+    }
+    fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator> {
+        Box::new(Variance { lens: self.lens.clone(), moments: gather(&self.moments, slots), ..*self })
+    }
+    fn append(&mut self, other: Box<dyn Accumulator>) {
+        self.moments.append(&mut same_box::<Self>(other).moments);
+    }
+    fn finish(self: Box<Self>) -> Result<ArrayRef, FinishError> {
+        let value = |moments: &Moments| {
+            let degrees = moments.count.checked_sub(u64::from(self.sample)).filter(|&degrees| degrees > 0)?;
+            let variance = moments.squares / degrees as f64;
+            Some(if self.sqrt { variance.sqrt() } else { variance })
+        };
+        Ok(Arc::new(self.moments.iter().map(value).collect::<Float64Array>()))
+    }
+    fn size(&self) -> usize {
+        bytes(&self.moments)
+    }
+    fn boxed_clone(&self) -> Box<dyn Accumulator> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,167 @@
+//! Windows that are due: in order, in bulk, and gone when they have expired.
+
+use crate::key::{Codes, Slots};
+use crate::route::Judged;
+use crate::state::{BatchRows, Inputs, Lanes, Shared, State, Table, combine};
+use crate::window::Grid;
+
+/// Why a window fired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Firing {
+    /// Before the watermark reached its end.
+    Early,
+    /// Because the watermark reached its end.
+    OnTime,
+    /// Because a late row changed it.
+    Late,
+}
+
+impl Firing {
+    /// As in the `firing` column.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Firing::Early => "early",
+            Firing::OnTime => "on_time",
+            Firing::Late => "late",
+        }
+    }
+}
+
+/// When a window that has fired fires again for late rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LateFiring {
+    /// Once a call, with all late rows of the call.
+    #[default]
+    Coalesced,
+    /// Once for each late row, as Flink does.
+    PerRow,
+}
+
+/// What a firing holds in relation to the one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResultMode {
+    /// Each firing has the full value.
+    #[default]
+    Accumulate,
+}
+
+/// A window's results: keys and accumulators as they were when it fired.
+#[derive(Debug)]
+pub(crate) struct Fired {
+    pub(crate) window: i128,
+    pub(crate) firing: Firing,
+    pub(crate) table: Shared,
+}
+
+/// The state of an operator and what it takes to fire it.
+pub(crate) struct Fire<'a> {
+    pub(crate) grid: &'a Grid,
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) late_firing: LateFiring,
+    pub(crate) state: &'a mut State,
+    pub(crate) lanes: &'a mut Lanes,
+    pub(crate) fired: &'a mut Vec<Fired>,
+}
+
+impl Fire<'_> {
+    /// Fires everything that is due at this watermark, and forgets everything that has expired.
+    pub(crate) fn up_to(&mut self, watermark: i64) {
+        if watermark <= self.state.fired_to {
+            return;
+        }
+        self.late_changes(|grid, window| grid.expires_at(window) <= watermark);
+        let mut window = self.grid.first_not_due(self.state.fired_to);
+        while let Some(due) = self.next_window(window).filter(|&due| self.grid.due_at(due) <= watermark) {
+            self.on_time(due, watermark);
+            window = self.grid.next(due);
+        }
+        let first_kept = self.grid.first_not_expired(watermark);
+        self.state.fired_to = watermark;
+        if first_kept > i64::MAX as i128 {
+            self.state.sealed.clear();
+            self.state.open.clear();
+        } else {
+            let first_kept = first_kept.max(i64::MIN as i128) as i64;
+            self.state.sealed = self.state.sealed.split_off(&first_kept);
+            self.state.open = self.state.open.split_off(&first_kept);
+        }
+    }
+
+    /// The first window from `window` on that has an open slice.
+    fn next_window(&self, window: i128) -> Option<i128> {
+        let from = i64::try_from(window.max(i64::MIN as i128)).ok()?;
+        let slice = *self.state.open.range(from..).next()?;
+        Some(window.max(self.grid.first_window_of(slice)))
+    }
+
+    fn on_time(&mut self, window: i128, watermark: i64) {
+        let State { fresh, sealed, open, chain, .. } = &mut *self.state;
+        let (first, end) = (clip(window), clip(window + self.grid.width - 1));
+        for &id in open.range(first..=end) {
+            if let Some(table) = self.lanes.seal(fresh, id) {
+                sealed.insert(id, table);
+            }
+        }
+        let table = if self.grid.width > 1 {
+            chain.window(sealed, window, self.grid.width, self.grid.next(window))
+        } else if self.grid.expires_at(window) <= watermark {
+            sealed.remove(&first)
+        } else {
+            sealed.get(&first).cloned()
+        };
+        if let Some(table) = table {
+            self.fired.push(Fired { window, firing: Firing::OnTime, table });
+        }
+    }
+
+    /// Applies late rows of one batch, in order, with the firings that come between them. `codes` are those of the
+    /// late rows.
+    pub(crate) fn late_rows(&mut self, late: &[Judged], codes: &Codes, rows: &BatchRows<'_>) {
+        for (number, &Judged { row, watermark }) in late.iter().enumerate() {
+            self.up_to(watermark);
+            let Some(slice) = self.grid.slice_of(rows.times[row]) else { continue };
+            let (code, null) = codes.get(number);
+            let table = self
+                .state
+                .sealed
+                .entry(slice.id)
+                .or_insert_with(|| Shared::new(Table::new(self.inputs, None)));
+            Shared::make_mut(table).update_one(rows, row, code, null);
+            self.state.open.insert(slice.id);
+            self.state.chain.touch(slice.id);
+            let mut window = self.grid.first_window_of(slice.id);
+            while window <= self.grid.last_window_of(slice.id) && self.grid.due_at(window) <= watermark {
+                if self.grid.expires_at(window) > watermark {
+                    self.state.changed.entry(window).or_default().get_or_insert(code, null);
+                }
+                window = self.grid.next(window);
+            }
+            if self.late_firing == LateFiring::PerRow {
+                self.late_changes(|_, _| true);
+            }
+        }
+    }
+
+    /// Fires the changed windows that `which` picks, by end, then start.
+    pub(crate) fn late_changes(&mut self, which: impl Fn(&Grid, i128) -> bool) {
+        let picked: Vec<i128> =
+            self.state.changed.keys().copied().filter(|&window| which(self.grid, window)).collect();
+        for window in picked {
+            let Some(keys) = self.state.changed.remove(&window) else { continue };
+            if let Some(table) = self.changed_keys(window, &keys) {
+                self.fired.push(Fired { window, firing: Firing::Late, table: Shared::new(table) });
+            }
+        }
+    }
+
+    fn changed_keys(&self, window: i128, keys: &Slots) -> Option<Table> {
+        combine(&self.state.sealed, window, self.grid.width, keys)
+    }
+}
+
+fn clip(slice: i128) -> i64 {
+    slice.clamp(i64::MIN as i128, i64::MAX as i128) as i64
+}

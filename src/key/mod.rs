@@ -1,0 +1,472 @@
+//! Key columns to codes, and back.
+//!
+//! A code is a number that stands for a key. One narrow column is its own code; all other keys are byte strings that an
+//! [`Interner`] numbers. Whoever maps keys never sees values, and state never sees keys.
+
+mod interner;
+mod slots;
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BinaryBuilder, BinaryViewBuilder, LargeBinaryBuilder};
+use arrow_array::builder::{LargeStringBuilder, StringBuilder, StringViewBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, RecordBatch, UInt32Array, make_array,
+};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_row::{RowConverter, Rows, SortField};
+use arrow_schema::{DataType, Field, FieldRef, Schema, TimeUnit};
+
+pub(crate) use interner::Interner;
+pub(crate) use slots::{Code, MAX_SLOTS, Slots};
+
+use crate::error::{Error, Result};
+
+/// The key columns of an operator.
+#[derive(Debug)]
+pub(crate) struct KeyColumns {
+    columns: Vec<usize>,
+    /// Name and output type of each: a dictionary comes out as its values.
+    pub(crate) fields: Vec<FieldRef>,
+    encoding: Encoding,
+}
+
+#[derive(Debug)]
+enum Encoding {
+    /// No key column: one key.
+    Unkeyed,
+    /// One column of at most 64 bits: its bits, sign-extended.
+    Bits,
+    /// One column of strings or binary.
+    Bytes,
+    /// Several columns, or wide ones: Arrow's row format.
+    Rows(Arc<RowConverter>),
+}
+
+fn value_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    }
+}
+
+impl KeyColumns {
+    pub(crate) fn new(schema: &Schema, columns: Vec<usize>) -> Result<Self> {
+        let mut fields: Vec<FieldRef> = Vec::new();
+        for &column in &columns {
+            let field = schema.field(column);
+            let output = value_type(field.data_type());
+            if !is_key_type(output) {
+                return Err(Error::ColumnType {
+                    parameter: "key".into(),
+                    column: field.name().clone(),
+                    given: field.data_type().to_string(),
+                    allowed:
+                        "integers, floats, Boolean, strings, binary, Decimal128, dates, times, timestamps, \
+                              durations, and dictionaries of these"
+                            .into(),
+                });
+            }
+            fields.push(Arc::new(Field::new(field.name(), output.clone(), true)));
+        }
+        let encoding = match fields.as_slice() {
+            [] => Encoding::Unkeyed,
+            [field] if is_bytes(field.data_type()) => Encoding::Bytes,
+            [field] if is_bits(field.data_type()) => Encoding::Bits,
+            _ => {
+                let sort_fields =
+                    columns.iter().map(|&column| SortField::new(schema.field(column).data_type().clone()));
+                Encoding::Rows(Arc::new(RowConverter::new(sort_fields.collect())?))
+            }
+        };
+        Ok(KeyColumns { columns, fields, encoding })
+    }
+
+    /// Whether codes are numbers of an [`Interner`].
+    pub(crate) fn interns(&self) -> bool {
+        matches!(self.encoding, Encoding::Bytes | Encoding::Rows(_))
+    }
+
+    /// Makes the keys of a batch ready to be encoded morsel by morsel.
+    pub(crate) fn prepare(&self, batch: &RecordBatch) -> Result<BatchKeys> {
+        let source = match &self.encoding {
+            Encoding::Unkeyed => Source::Unkeyed,
+            Encoding::Rows(converter) => {
+                let columns: Vec<_> =
+                    self.columns.iter().map(|&c| canonical_floats(batch.column(c))).collect();
+                Source::Rows(converter.convert_columns(&columns)?)
+            }
+            Encoding::Bits | Encoding::Bytes => {
+                let column = batch.column(self.columns[0]);
+                match column.as_any_dictionary_opt() {
+                    // a dictionary much longer than the batch costs more to encode than the rows
+                    Some(dictionary) if dictionary.values().len() > 4 * column.len() => Source::Column(
+                        arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?,
+                    ),
+                    Some(dictionary) => Source::Dictionary {
+                        indices: dictionary.normalized_keys(),
+                        nulls: dictionary.keys().nulls().cloned(),
+                        values: dictionary.values().clone(),
+                        encoded: None,
+                    },
+                    None => Source::Column(column.clone()),
+                }
+            }
+        };
+        Ok(BatchKeys { source })
+    }
+
+    /// The codes of a few rows of a batch.
+    pub(crate) fn encode_rows(
+        &self,
+        batch: &RecordBatch,
+        rows: &[u32],
+        interner: &mut Interner,
+    ) -> Result<Codes> {
+        let taken = arrow_select::take::take_record_batch(batch, &UInt32Array::from(rows.to_vec()))?;
+        let mut codes = Codes::default();
+        self.prepare(&taken)?.encode(0, rows.len(), interner, &mut codes);
+        Ok(codes)
+    }
+
+    /// The key columns of slots, given their codes.
+    pub(crate) fn decode(
+        &self,
+        codes: &[Code],
+        nulls: Option<&[bool]>,
+        interner: &Interner,
+    ) -> Result<Vec<ArrayRef>> {
+        match &self.encoding {
+            Encoding::Unkeyed => Ok(vec![]),
+            Encoding::Rows(converter) => {
+                let parser = converter.parser();
+                let rows = codes.iter().map(|&code| parser.parse(interner.get(code as u32)));
+                Ok(converter.convert_rows(rows)?)
+            }
+            Encoding::Bits => Ok(vec![bits_to_array(self.fields[0].data_type(), codes, nulls)]),
+            Encoding::Bytes => {
+                let strings = codes
+                    .iter()
+                    .enumerate()
+                    .map(|(i, &code)| (!nulls.is_some_and(|n| n[i])).then(|| interner.get(code as u32)));
+                Ok(vec![bytes_to_array(self.fields[0].data_type(), strings)])
+            }
+        }
+    }
+
+    /// A key as errors show it: ` key (tenant=acme)`.
+    pub(crate) fn describe(&self, columns: &[ArrayRef], row: usize) -> String {
+        if columns.is_empty() {
+            return String::new();
+        }
+        let shown = self.fields.iter().zip(columns).map(|(field, column)| {
+            let value = column.slice(row, 1);
+            format!("{}={}", field.name(), display(&value))
+        });
+        format!(" key ({})", shown.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// One value, without a formatting library: Arrow's debug form of a one-row array holds it on its second line.
+fn display(one: &ArrayRef) -> String {
+    let text = format!("{one:?}");
+    text.lines().nth(2).unwrap_or("null").trim().trim_end_matches(',').to_string()
+}
+
+/// The keys of one batch.
+pub(crate) struct BatchKeys {
+    source: Source,
+}
+
+enum Source {
+    Unkeyed,
+    Column(ArrayRef),
+    Dictionary {
+        indices: Vec<usize>,
+        nulls: Option<NullBuffer>,
+        values: ArrayRef,
+        /// Code of each dictionary value, and which are null; made when the first row is encoded.
+        encoded: Option<(Vec<Code>, Vec<bool>)>,
+    },
+    Rows(Rows),
+}
+
+/// Codes of a morsel, by row of the morsel.
+#[derive(Default)]
+pub(crate) struct Codes {
+    pub(crate) codes: Vec<Code>,
+    nulls: Vec<bool>,
+    any_null: bool,
+}
+
+impl Codes {
+    /// One row's code, and whether it has the null key.
+    pub(crate) fn get(&self, row: usize) -> (Code, bool) {
+        (self.codes[row], self.any_null && self.nulls[row])
+    }
+
+    /// Which rows have the null key, if any has.
+    pub(crate) fn nulls(&self) -> Option<&[bool]> {
+        self.any_null.then_some(&self.nulls)
+    }
+}
+
+impl BatchKeys {
+    /// Encodes rows `from..to`.
+    pub(crate) fn encode(&mut self, from: usize, to: usize, interner: &mut Interner, out: &mut Codes) {
+        out.codes.clear();
+        out.nulls.clear();
+        out.any_null = false;
+        match &mut self.source {
+            Source::Unkeyed => out.codes.resize(to - from, 0),
+            Source::Column(column) => encode_column(&column.slice(from, to - from), interner, out),
+            Source::Rows(rows) => {
+                out.codes.extend((from..to).map(|row| interner.intern(rows.row(row).data()) as Code));
+            }
+            Source::Dictionary { indices, nulls, values, encoded } => {
+                let (codes, value_nulls) = encoded.get_or_insert_with(|| {
+                    let mut all = Codes::default();
+                    encode_column(values, interner, &mut all);
+                    let nulls = if all.any_null { all.nulls } else { vec![false; all.codes.len()] };
+                    (all.codes, nulls)
+                });
+                let is_null = |row: usize| nulls.as_ref().is_some_and(|n| n.is_null(row));
+                if nulls.is_none() && !value_nulls.contains(&true) {
+                    out.codes.extend(indices[from..to].iter().map(|&index| codes[index]));
+                } else {
+                    for row in from..to {
+                        let null = is_null(row) || value_nulls[indices[row]];
+                        out.codes.push(if null { 0 } else { codes[indices[row]] });
+                        out.nulls.push(null);
+                        out.any_null |= null;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Encodes a whole array of a narrow or a byte-string type.
+fn encode_column(column: &ArrayRef, interner: &mut Interner, out: &mut Codes) {
+    if let Some(nulls) = column.nulls().filter(|nulls| nulls.null_count() > 0) {
+        out.nulls.extend(nulls.iter().map(|valid| !valid));
+        out.any_null = true;
+    }
+    let nulls = column.nulls();
+    let codes = &mut out.codes;
+    match column.data_type() {
+        DataType::Utf8 => {
+            intern_all(column.as_string::<i32>().iter().map(|s| s.map(str::as_bytes)), interner, codes)
+        }
+        DataType::LargeUtf8 => {
+            intern_all(column.as_string::<i64>().iter().map(|s| s.map(str::as_bytes)), interner, codes)
+        }
+        DataType::Utf8View => {
+            intern_all(column.as_string_view().iter().map(|s| s.map(str::as_bytes)), interner, codes)
+        }
+        DataType::Binary => intern_all(column.as_binary::<i32>().iter(), interner, codes),
+        DataType::LargeBinary => intern_all(column.as_binary::<i64>().iter(), interner, codes),
+        DataType::BinaryView => intern_all(column.as_binary_view().iter(), interner, codes),
+        DataType::Boolean => codes.extend(column.as_boolean().values().iter().map(u64::from)),
+        DataType::Float16 => codes.extend(column.as_primitive::<Float16Type>().values().iter().map(|v| {
+            let v = if v.is_nan() { half_nan() } else { *v };
+            if v.to_f32() == 0.0 { 0 } else { v.to_bits() as Code }
+        })),
+        DataType::Float32 => codes.extend(
+            column.as_primitive::<Float32Type>().values().iter().map(|&v| canonical32(v).to_bits() as Code),
+        ),
+        DataType::Float64 => codes.extend(
+            column.as_primitive::<Float64Type>().values().iter().map(|&v| canonical64(v).to_bits() as Code),
+        ),
+        _ => encode_integers(column, codes),
+    }
+    if let Some(nulls) = nulls {
+        // whatever lies under a null must not look like a key
+        codes.iter_mut().zip(nulls.iter()).filter(|(_, valid)| !valid).for_each(|(code, _)| *code = 0);
+    }
+}
+
+/// Integers and everything that is stored as one, sign-extended.
+fn encode_integers(column: &ArrayRef, codes: &mut Vec<Code>) {
+    let data = column.to_data();
+    let buffer = &data.buffers()[0];
+    let (offset, len) = (data.offset(), data.len());
+    fn extend<T: ArrowNativeType>(
+        buffer: &arrow_buffer::Buffer,
+        offset: usize,
+        len: usize,
+        codes: &mut Vec<Code>,
+        widen: impl Fn(T) -> Code,
+    ) {
+        codes.extend(ScalarBuffer::<T>::new(buffer.clone(), offset, len).iter().map(|&v| widen(v)));
+    }
+    match column.data_type() {
+        DataType::Int8 => extend(buffer, offset, len, codes, |v: i8| v as i64 as u64),
+        DataType::Int16 => extend(buffer, offset, len, codes, |v: i16| v as i64 as u64),
+        DataType::UInt8 => extend(buffer, offset, len, codes, |v: u8| v as u64),
+        DataType::UInt16 => extend(buffer, offset, len, codes, |v: u16| v as u64),
+        DataType::UInt32 => extend(buffer, offset, len, codes, |v: u32| v as u64),
+        DataType::Int32 | DataType::Date32 | DataType::Time32(_) => {
+            extend(buffer, offset, len, codes, |v: i32| v as i64 as u64)
+        }
+        _ => extend(buffer, offset, len, codes, |v: i64| v as u64),
+    }
+}
+
+fn intern_all<'a>(
+    strings: impl Iterator<Item = Option<&'a [u8]>>,
+    interner: &mut Interner,
+    codes: &mut Vec<Code>,
+) {
+    codes.extend(strings.map(|string| string.map_or(0, |string| interner.intern(string) as Code)));
+}
+
+/// NaN as a key is one key, and so is zero (SEMANTICS rule 27).
+fn canonical64(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value + 0.0 }
+}
+
+fn canonical32(value: f32) -> f32 {
+    if value.is_nan() { f32::NAN } else { value + 0.0 }
+}
+
+fn half_nan() -> <Float16Type as ArrowPrimitiveType>::Native {
+    <Float16Type as ArrowPrimitiveType>::Native::NAN
+}
+
+/// A column whose floats are canonical, for the row format, which tells them apart by their bits.
+fn canonical_floats(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Float64 => {
+            Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(canonical64))
+        }
+        DataType::Float32 => {
+            Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(canonical32))
+        }
+        DataType::Float16 => Arc::new(column.as_primitive::<Float16Type>().unary::<_, Float16Type>(|v| {
+            if v.is_nan() {
+                half_nan()
+            } else if v.to_f32() == 0.0 {
+                <Float16Type as ArrowPrimitiveType>::Native::from_bits(0)
+            } else {
+                v
+            }
+        })),
+        DataType::Dictionary(_, values) if values.is_floating() => {
+            let dictionary = column.as_any_dictionary();
+            dictionary.with_values(canonical_floats(dictionary.values()))
+        }
+        _ => column.clone(),
+    }
+}
+
+fn is_bytes(data_type: &DataType) -> bool {
+    use DataType::*;
+    matches!(data_type, Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)
+}
+
+fn is_bits(data_type: &DataType) -> bool {
+    use DataType::*;
+    matches!(
+        data_type,
+        Boolean
+            | Date32
+            | Date64
+            | Time32(_)
+            | Time64(_)
+            | Timestamp(..)
+            | Duration(_)
+            | Float16
+            | Float32
+            | Float64
+    ) || data_type.is_integer()
+}
+
+fn is_key_type(data_type: &DataType) -> bool {
+    is_bytes(data_type)
+        || is_bits(data_type)
+        || matches!(data_type, DataType::Decimal128(..) | DataType::FixedSizeBinary(_))
+}
+
+fn bits_to_array(data_type: &DataType, codes: &[Code], nulls: Option<&[bool]>) -> ArrayRef {
+    use DataType::*;
+    let nulls = nulls.map(|nulls| NullBuffer::from(nulls.iter().map(|null| !null).collect::<Vec<bool>>()));
+    fn primitive<T: ArrowPrimitiveType>(
+        data_type: &DataType,
+        codes: &[Code],
+        nulls: Option<NullBuffer>,
+        narrow: impl Fn(Code) -> T::Native,
+    ) -> ArrayRef {
+        let values: ScalarBuffer<T::Native> = codes.iter().map(|&code| narrow(code)).collect();
+        Arc::new(PrimitiveArray::<T>::new(values, nulls).with_data_type(data_type.clone()))
+    }
+    match data_type {
+        Boolean => {
+            let values: BooleanBuffer = codes.iter().map(|&code| code != 0).collect();
+            Arc::new(BooleanArray::new(values, nulls))
+        }
+        Int8 => primitive::<Int8Type>(data_type, codes, nulls, |c| c as i8),
+        Int16 => primitive::<Int16Type>(data_type, codes, nulls, |c| c as i16),
+        Int32 => primitive::<Int32Type>(data_type, codes, nulls, |c| c as i32),
+        UInt8 => primitive::<UInt8Type>(data_type, codes, nulls, |c| c as u8),
+        UInt16 => primitive::<UInt16Type>(data_type, codes, nulls, |c| c as u16),
+        UInt32 => primitive::<UInt32Type>(data_type, codes, nulls, |c| c as u32),
+        UInt64 => primitive::<UInt64Type>(data_type, codes, nulls, |c| c),
+        Float16 => primitive::<Float16Type>(data_type, codes, nulls, |c| {
+            <Float16Type as ArrowPrimitiveType>::Native::from_bits(c as u16)
+        }),
+        Float32 => primitive::<Float32Type>(data_type, codes, nulls, |c| f32::from_bits(c as u32)),
+        Float64 => primitive::<Float64Type>(data_type, codes, nulls, f64::from_bits),
+        Date32 => primitive::<Date32Type>(data_type, codes, nulls, |c| c as i32),
+        Time32(TimeUnit::Second) => primitive::<Time32SecondType>(data_type, codes, nulls, |c| c as i32),
+        Time32(_) => primitive::<Time32MillisecondType>(data_type, codes, nulls, |c| c as i32),
+        // all that is left is stored as i64: make it so and give the buffer its own type
+        _ => {
+            let plain = primitive::<Int64Type>(&Int64, codes, nulls, |c| c as i64);
+            let data = plain.to_data().into_builder().data_type(data_type.clone());
+            match data.build() {
+                Ok(data) => make_array(data),
+                Err(_) => plain,
+            }
+        }
+    }
+}
+
+fn bytes_to_array<'a>(data_type: &DataType, strings: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
+    // interned strings came from a string column, so they are UTF-8
+    let texts = |bytes: Option<&'a [u8]>| bytes.map(|bytes| std::str::from_utf8(bytes).unwrap_or("\u{fffd}"));
+    match data_type {
+        DataType::Utf8 => {
+            let mut builder = StringBuilder::new();
+            strings.for_each(|s| builder.append_option(texts(s)));
+            Arc::new(builder.finish())
+        }
+        DataType::LargeUtf8 => {
+            let mut builder = LargeStringBuilder::new();
+            strings.for_each(|s| builder.append_option(texts(s)));
+            Arc::new(builder.finish())
+        }
+        DataType::Utf8View => {
+            let mut builder = StringViewBuilder::new();
+            strings.for_each(|s| builder.append_option(texts(s)));
+            Arc::new(builder.finish())
+        }
+        DataType::Binary => {
+            let mut builder = BinaryBuilder::new();
+            strings.for_each(|s| builder.append_option(s));
+            Arc::new(builder.finish())
+        }
+        DataType::LargeBinary => {
+            let mut builder = LargeBinaryBuilder::new();
+            strings.for_each(|s| builder.append_option(s));
+            Arc::new(builder.finish())
+        }
+        _ => {
+            let mut builder = BinaryViewBuilder::new();
+            strings.for_each(|s| builder.append_option(s));
+            Arc::new(builder.finish())
+        }
+    }
+}

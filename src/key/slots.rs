@@ -1,0 +1,355 @@
+//! Key codes to dense slots, within one slice.
+//!
+//! Slots are given in the order in which keys appear in the slice, so the order of a window's results is a function of
+//! its rows. How codes are looked up is not visible: a small range of codes is a plain array, anything else a hash
+//! table of 8-byte entries (32 bits of the hash beside the slot, so that a probe rarely reads a wrong code).
+
+use std::ops::Range;
+
+/// A row's key as a number: the value itself for narrow columns, an interned number for all others.
+pub(crate) type Code = u64;
+
+/// The most slots that one slice can have.
+pub(crate) const MAX_SLOTS: usize = u32::MAX as usize - 1;
+
+const EMPTY: u32 = u32::MAX;
+/// Codes that span no more than this are looked up in an array, however few they are.
+const SMALL_SPAN: u64 = 4_096;
+/// An array may have this many entries for each key.
+const SPAN_PER_KEY: u64 = 8;
+
+/// The keys of one slice.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slots {
+    /// The code of each slot; zero for the null key.
+    codes: Vec<Code>,
+    null_slot: Option<u32>,
+    index: Index,
+}
+
+#[derive(Clone, Debug)]
+enum Index {
+    /// `slots[code - base]`.
+    Array { base: Code, slots: Vec<u32> },
+    /// Open addressing, linear probing; an entry is `tag << 32 | slot`, [`VACANT`] if there is none.
+    Hash { entries: Vec<u64>, shift: u32 },
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Index::Array { base: 0, slots: Vec::new() }
+    }
+}
+
+const VACANT: u64 = u64::MAX;
+
+/// Folded multiply (as in foldhash and wyhash): the high bits of the result depend on all bits of the code.
+#[inline(always)]
+fn hash(code: Code) -> u64 {
+    let wide = (code ^ 0x243f_6a88_85a3_08d3) as u128 * 0x9e37_79b9_7f4a_7c15_u128;
+    (wide as u64) ^ (wide >> 64) as u64
+}
+
+impl Slots {
+    pub(crate) fn len(&self) -> usize {
+        self.codes.len()
+    }
+
+    pub(crate) fn codes(&self) -> &[Code] {
+        &self.codes
+    }
+
+    pub(crate) fn null_slot(&self) -> Option<u32> {
+        self.null_slot
+    }
+
+    /// An empty table that expects keys like those of `other`.
+    pub(crate) fn like(other: &Slots) -> Slots {
+        let index = match &other.index {
+            Index::Array { base, slots } => Index::Array { base: *base, slots: vec![EMPTY; slots.len()] },
+            Index::Hash { entries, shift } => {
+                Index::Hash { entries: vec![VACANT; entries.len()], shift: *shift }
+            }
+        };
+        Slots { codes: Vec::with_capacity(other.codes.len()), null_slot: None, index }
+    }
+
+    /// The slots of rows, one for each row of `ranges`; keys that are new get new slots. `codes` and `is_null` are by row.
+    pub(crate) fn assign(
+        &mut self,
+        codes: &[Code],
+        nulls: Option<&[bool]>,
+        ranges: &[Range<usize>],
+        slots: &mut Vec<u32>,
+    ) {
+        slots.clear();
+        for range in ranges {
+            match nulls {
+                None => self.assign_run(&codes[range.clone()], slots),
+                Some(nulls) => {
+                    for row in range.clone() {
+                        slots.push(self.get_or_insert(codes[row], nulls[row]));
+                    }
+                }
+            }
+        }
+    }
+
+    fn assign_run(&mut self, codes: &[Code], slots: &mut Vec<u32>) {
+        let mut rest = codes;
+        loop {
+            let done = match &self.index {
+                Index::Array { base, slots: table } => find_in_array(*base, table, rest, slots),
+                Index::Hash { .. } => self.assign_hashed(rest, slots),
+            };
+            if done == rest.len() {
+                return;
+            }
+            slots.push(self.insert(rest[done]));
+            rest = &rest[done + 1..];
+        }
+    }
+
+    /// Looks up and inserts until the table must grow; returns how many codes are done.
+    fn assign_hashed(&mut self, codes: &[Code], slots: &mut Vec<u32>) -> usize {
+        let Index::Hash { entries, shift } = &mut self.index else { return 0 };
+        let mask = entries.len() - 1;
+        let mut room = room(entries.len()).saturating_sub(self.codes.len());
+        for (done, &code) in codes.iter().enumerate() {
+            let hash = hash(code);
+            let mut at = (hash >> *shift) as usize & mask;
+            loop {
+                let entry = entries[at];
+                if entry == VACANT {
+                    if room == 0 {
+                        return done;
+                    }
+                    room -= 1;
+                    let slot = self.codes.len() as u32;
+                    entries[at] = tag(hash) | slot as u64;
+                    self.codes.push(code);
+                    slots.push(slot);
+                    break;
+                }
+                let slot = entry as u32;
+                if entry & TAG == tag(hash) && self.codes[slot as usize] == code {
+                    slots.push(slot);
+                    break;
+                }
+                at = (at + 1) & mask;
+            }
+        }
+        codes.len()
+    }
+
+    /// The slot of one key, made if it is new.
+    pub(crate) fn get_or_insert(&mut self, code: Code, null: bool) -> u32 {
+        if null {
+            let next = self.codes.len() as u32;
+            let slot = *self.null_slot.get_or_insert(next);
+            if slot == next {
+                self.codes.push(0);
+            }
+            return slot;
+        }
+        self.find(code, false).unwrap_or_else(|| self.insert(code))
+    }
+
+    /// The slot of a key, if the slice has it.
+    pub(crate) fn find(&self, code: Code, null: bool) -> Option<u32> {
+        if null {
+            return self.null_slot;
+        }
+        match &self.index {
+            Index::Array { base, slots } => {
+                slots.get(code.wrapping_sub(*base) as usize).copied().filter(|&slot| slot != EMPTY)
+            }
+            Index::Hash { entries, shift } => {
+                let (hash, mask) = (hash(code), entries.len() - 1);
+                let mut at = (hash >> shift) as usize & mask;
+                loop {
+                    let entry = entries[at];
+                    if entry == VACANT {
+                        return None;
+                    }
+                    if entry & TAG == tag(hash) && self.codes[entry as u32 as usize] == code {
+                        return Some(entry as u32);
+                    }
+                    at = (at + 1) & mask;
+                }
+            }
+        }
+    }
+
+    /// Gives a new code the next slot.
+    fn insert(&mut self, code: Code) -> u32 {
+        let slot = self.codes.len() as u32;
+        self.codes.push(code);
+        match &mut self.index {
+            Index::Array { base, slots } => match slots.get_mut(code.wrapping_sub(*base) as usize) {
+                Some(entry) => *entry = slot,
+                None => self.rebuild(),
+            },
+            Index::Hash { entries, shift } => {
+                if self.codes.len() > room(entries.len()) {
+                    self.rebuild();
+                } else {
+                    place(entries, *shift, code, slot);
+                }
+            }
+        }
+        slot
+    }
+
+    /// Builds the index anew, with room for as many keys again.
+    fn rebuild(&mut self) {
+        let null_slot = self.null_slot;
+        let real =
+            || (0u32..).zip(&self.codes).filter(|&(slot, _)| Some(slot) != null_slot).map(|(s, &c)| (s, c));
+        // codes of signed columns are sign-extended, so their order is that of i64
+        let low = real().map(|(_, code)| code as i64).min().unwrap_or(0);
+        let high = real().map(|(_, code)| code as i64).max().unwrap_or(0);
+        let span = (high as u64).wrapping_sub(low as u64);
+        let hashed = matches!(self.index, Index::Hash { .. });
+        if !hashed && span < SMALL_SPAN.max(SPAN_PER_KEY * self.codes.len() as u64) {
+            // half of the spare room on either side, so that a growing range is rebuilt a logarithmic number of times
+            let spare = (span / 2).max(16);
+            let base = (low as u64).wrapping_sub(spare);
+            let mut slots = vec![EMPTY; (span + 1 + 2 * spare) as usize];
+            for (slot, code) in real() {
+                slots[code.wrapping_sub(base) as usize] = slot;
+            }
+            self.index = Index::Array { base, slots };
+        } else {
+            let capacity = (self.codes.len() * 3).next_power_of_two().max(64);
+            let shift = 64 - capacity.trailing_zeros();
+            let mut entries = vec![VACANT; capacity];
+            for (slot, code) in real() {
+                place(&mut entries, shift, code, slot);
+            }
+            self.index = Index::Hash { entries, shift };
+        }
+    }
+
+    /// Replaces every code by `renamed[code]`, for codes that are interned numbers.
+    pub(crate) fn rename(&mut self, renamed: &[u32]) {
+        for (slot, code) in (0u32..).zip(&mut self.codes) {
+            if self.null_slot != Some(slot) {
+                *code = renamed[*code as usize] as u64;
+            }
+        }
+        self.index = Index::default();
+        self.rebuild();
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.codes.capacity() * size_of::<Code>()
+            + match &self.index {
+                Index::Array { slots, .. } => slots.capacity() * size_of::<u32>(),
+                Index::Hash { entries, .. } => entries.capacity() * size_of::<u64>(),
+            }
+    }
+
+    /// Panics unless every code is found at its slot.
+    pub(crate) fn validate(&self) {
+        for (slot, &code) in (0u32..).zip(&self.codes) {
+            let null = self.null_slot == Some(slot);
+            assert_eq!(self.find(code, null), Some(slot), "slot of code {code}, null {null}");
+        }
+    }
+}
+
+/// Slots of the codes up to the first that is not in the array; returns how many those are.
+#[inline]
+fn find_in_array(base: Code, table: &[u32], codes: &[Code], slots: &mut Vec<u32>) -> usize {
+    for (done, &code) in codes.iter().enumerate() {
+        match table.get(code.wrapping_sub(base) as usize) {
+            Some(&slot) if slot != EMPTY => slots.push(slot),
+            _ => return done,
+        }
+    }
+    codes.len()
+}
+
+const TAG: u64 = 0xffff_ffff_0000_0000;
+
+/// The low half of the hash in the high half of an entry; the index uses the high bits of the hash.
+#[inline(always)]
+fn tag(hash: u64) -> u64 {
+    hash << 32
+}
+
+/// How many keys a table of so many entries may hold: linear probing wants it a third empty.
+fn room(entries: usize) -> usize {
+    entries / 3 * 2
+}
+
+fn place(entries: &mut [u64], shift: u32, code: Code, slot: u32) {
+    let (hash, mask) = (hash(code), entries.len() - 1);
+    let mut at = (hash >> shift) as usize & mask;
+    while entries[at] != VACANT {
+        at = (at + 1) & mask;
+    }
+    entries[at] = tag(hash) | slot as u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assign(slots: &mut Slots, codes: &[Code]) -> Vec<u32> {
+        let mut out = vec![];
+        slots.assign(codes, None, std::slice::from_ref(&(0..codes.len())), &mut out);
+        out
+    }
+
+    /// Against the definition: a new code gets the next slot.
+    fn check(codes: &[Code]) {
+        let mut seen: Vec<Code> = vec![];
+        let expected: Vec<u32> = codes
+            .iter()
+            .map(|code| {
+                seen.iter().position(|c| c == code).unwrap_or_else(|| {
+                    seen.push(*code);
+                    seen.len() - 1
+                }) as u32
+            })
+            .collect();
+        for cut in [codes.len(), 1, 7] {
+            let mut slots = Slots::default();
+            let got: Vec<u32> = codes.chunks(cut.max(1)).flat_map(|c| assign(&mut slots, c)).collect();
+            assert_eq!(got, expected);
+            slots.validate();
+            assert_eq!(slots.codes(), seen);
+            let mut like = Slots::like(&slots);
+            assert_eq!(like.len(), 0);
+            assert_eq!(assign(&mut like, codes), expected);
+        }
+    }
+
+    #[test]
+    fn slots_are_given_in_order_of_appearance() {
+        check(&[]);
+        check(&[5, 5, 3, 5, 4, 3]);
+        check(&[(-3i64) as u64, 2, (-1i64) as u64, 0, (-3i64) as u64]);
+        check(&[u64::MAX, 0, i64::MAX as u64, i64::MIN as u64, 1, u64::MAX]);
+        check(&(0..5_000).map(|i| i * i % 4_999).collect::<Vec<_>>());
+        check(
+            &(0..5_000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 3_000 << 40).collect::<Vec<_>>(),
+        );
+        check(&(0..5_000).map(|i| i % 977).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn null_is_a_key_of_its_own() {
+        let mut slots = Slots::default();
+        let mut out = vec![];
+        let (codes, nulls) = ([0, 7, 0, 7, 0], [true, false, false, true, true]);
+        slots.assign(&codes, Some(&nulls), &[0..2, 2..5], &mut out);
+        assert_eq!(out, [0, 1, 2, 0, 0]);
+        assert_eq!(slots.null_slot(), Some(0));
+        slots.validate();
+        assert_eq!(slots.find(0, false), Some(2));
+        assert_eq!(slots.find(9, false), None);
+    }
+}

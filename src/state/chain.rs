@@ -1,0 +1,146 @@
+//! Windows out of slices: each window is the end of one block of slices and the beginning of the next.
+//!
+//! Slices are cut into blocks as long as a window, aligned to the time line. Every window is then a suffix of one block
+//! followed by a prefix of the next, or a whole block. Suffixes are folded once a block, the prefix grows by one slice a
+//! slide, so a window costs about three merges, whatever its length (van Herk, "A fast algorithm for local minimum and
+//! maximum filters", 1992; Gil and Werman, 1993).
+//!
+//! ```text
+//! block k                block k + 1
+//! |  a  b  c  d  |  e  f  g  h  |          suffixes: bcd = b+(c+d), cd = c+d, d
+//!      [== bcd ======== e )                prefix:   e, e+f, (e+f)+g
+//! ```
+//!
+//! The blocks do not depend on when anything happened, so the order in which floats are added is a function of the
+//! window alone: [`combine`] does the same for a few keys at a time, from the slices, with the same bits.
+
+use super::table::Table;
+use super::{Shared, Slices};
+use crate::key::Slots;
+
+/// The partial results that windows to come can use.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chain {
+    /// The end of the block that the last window began in.
+    block_end: Option<i128>,
+    /// Everything from this slice to the end of its block.
+    suffixes: Slices,
+    suffixes_good: bool,
+    /// Everything from `block_end` to before `prefix_end`.
+    prefix: Option<Shared>,
+    prefix_end: i128,
+}
+
+/// Where the block that a window begins in ends.
+fn block_end(window: i128, width: i128) -> i128 {
+    (window.div_euclid(width) + 1) * width
+}
+
+/// The slices of a range that need not fit `i64`.
+fn range(slices: &Slices, from: i128, to: i128) -> impl DoubleEndedIterator<Item = (&i64, &Shared)> {
+    let clip = |id: i128| id.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
+    // `to` beyond i64 means all that is left: the range is then closed
+    let last = clip(to - 1);
+    slices.range(clip(from).min(last)..=last).filter(move |&(&id, _)| from <= id as i128 && (id as i128) < to)
+}
+
+impl Chain {
+    /// The combination of the slices of a window, which are `width` from number `window` on; `None` if there are none.
+    /// Windows are asked for in ascending order.
+    pub(crate) fn window(
+        &mut self,
+        slices: &Slices,
+        window: i128,
+        width: i128,
+        next: i128,
+    ) -> Option<Shared> {
+        let middle = block_end(window, width);
+        if self.block_end != Some(middle) {
+            self.block_end = Some(middle);
+            self.suffixes_good = false;
+            self.prefix = None;
+            self.prefix_end = middle;
+        }
+        if !self.suffixes_good {
+            self.fold_suffixes(slices, window, middle);
+        }
+        for (_, table) in range(slices, self.prefix_end, window + width) {
+            match &mut self.prefix {
+                None => self.prefix = Some(table.clone()),
+                Some(prefix) => Shared::make_mut(prefix).merge(table),
+            }
+        }
+        self.prefix_end = self.prefix_end.max(window + width);
+        let suffix = range(&self.suffixes, window, middle).next().map(|(&id, _)| id);
+        // a suffix that no later window begins with is given away
+        let suffix = suffix.and_then(|id| match (id as i128) < next {
+            true => self.suffixes.remove(&id),
+            false => self.suffixes.get(&id).cloned(),
+        });
+        match (suffix, &self.prefix) {
+            (Some(mut suffix), Some(prefix)) => {
+                Shared::make_mut(&mut suffix).merge(prefix);
+                Some(suffix)
+            }
+            (suffix, prefix) => suffix.or_else(|| prefix.clone()),
+        }
+    }
+
+    fn fold_suffixes(&mut self, slices: &Slices, from: i128, middle: i128) {
+        self.suffixes.clear();
+        let mut later: Option<Shared> = None;
+        for (&id, table) in range(slices, from, middle).rev() {
+            let mut suffix = table.clone();
+            if let Some(later) = &later {
+                Shared::make_mut(&mut suffix).merge(later);
+            }
+            self.suffixes.insert(id, suffix.clone());
+            later = Some(suffix);
+        }
+        self.suffixes_good = true;
+    }
+
+    /// Forgets what has been folded with a slice that has changed.
+    pub(crate) fn touch(&mut self, slice: i64) {
+        let Some(middle) = self.block_end else { return };
+        if (slice as i128) < middle {
+            self.suffixes_good = false;
+        } else if (slice as i128) < self.prefix_end {
+            self.prefix = None;
+            self.prefix_end = middle;
+        }
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.suffixes.values().chain(&self.prefix).map(|table| table.size()).sum()
+    }
+}
+
+/// The combination of a window's slices for the wanted keys only.
+pub(crate) fn combine(slices: &Slices, window: i128, width: i128, wanted: &Slots) -> Option<Table> {
+    let middle = block_end(window, width);
+    let some = |table: Table| (table.len() > 0).then_some(table);
+    let mut suffix: Option<Table> = None;
+    for (_, table) in range(slices, window, middle.min(window + width)).rev() {
+        let Some(mut part) = some(table.select(wanted)) else { continue };
+        if let Some(later) = &suffix {
+            part.merge(later);
+        }
+        suffix = Some(part);
+    }
+    let mut prefix: Option<Table> = None;
+    for (_, table) in range(slices, middle, window + width) {
+        let Some(part) = some(table.select(wanted)) else { continue };
+        match &mut prefix {
+            None => prefix = Some(part),
+            Some(prefix) => prefix.merge(&part),
+        }
+    }
+    match (suffix, prefix) {
+        (Some(mut suffix), Some(prefix)) => {
+            suffix.merge(&prefix);
+            Some(suffix)
+        }
+        (suffix, prefix) => suffix.or(prefix),
+    }
+}

@@ -1,0 +1,137 @@
+//! Lanes: state that partitions fill without looking at one another.
+//!
+//! Partition `p` belongs to lane `p % LANES`. A lane is a function of the rows of its partitions alone, lanes are merged
+//! in order of number, and threads only decide which lanes are worked on at the same time: so threads change the time
+//! and nothing else.
+
+use super::table::{BatchRows, Inputs, Scratch, Table};
+use super::{Shared, Slices};
+use crate::key::{Interner, KeyColumns};
+use crate::route::Target;
+
+/// A constant, for it is part of the meaning: float sums are added up lane by lane.
+pub(crate) const LANES: usize = 16;
+
+/// With more open slices than this, a new one starts small: it may be one of thousands.
+const EXPECTANT_SLICES: usize = 16;
+
+/// The part of a lane that a failed call need not undo: buffers, and the numbers of byte-string keys.
+#[derive(Default)]
+pub(crate) struct Lane {
+    pub(crate) interner: Interner,
+    pub(crate) scratch: Scratch,
+    /// Slices that have been opened since somebody last asked.
+    pub(crate) opened: Vec<i64>,
+    /// The number in lane 0 of each number of this lane's interner.
+    in_first: Vec<u32>,
+}
+
+impl Lane {
+    /// Applies the rows of one morsel, whose codes are in the scratch, to the slices of this lane.
+    pub(crate) fn apply(
+        &mut self,
+        slices: &mut Slices,
+        targets: &[Target],
+        rows: &BatchRows<'_>,
+        morsel: usize,
+        inputs: &Inputs,
+    ) {
+        for target in targets.iter().filter(|target| !target.ranges.is_empty()) {
+            let id = target.slice.id;
+            if let Some(table) = slices.get_mut(&id) {
+                Shared::make_mut(table).update(rows, &target.ranges, morsel, &mut self.scratch);
+                continue;
+            }
+            let like = slices.values().next_back().filter(|_| slices.len() < EXPECTANT_SLICES);
+            let mut table = Table::new(inputs, like.map(|table| table.as_ref()));
+            table.update(rows, &target.ranges, morsel, &mut self.scratch);
+            slices.insert(id, Shared::new(table));
+            self.opened.push(id);
+        }
+    }
+}
+
+/// All lanes, and the order in which their slices become one.
+pub(crate) struct Lanes {
+    pub(crate) lanes: Vec<Lane>,
+    interns: bool,
+}
+
+impl Lanes {
+    pub(crate) fn new(partitions: usize, keys: &KeyColumns) -> Self {
+        let count = partitions.clamp(1, LANES);
+        Lanes { lanes: (0..count).map(|_| Lane::default()).collect(), interns: keys.interns() }
+    }
+
+    /// Sealed tables have the codes of this interner.
+    pub(crate) fn interner(&mut self) -> &mut Interner {
+        &mut self.lanes[0].interner
+    }
+
+    /// One table of what each lane holds of a slice, in order of lane.
+    pub(crate) fn seal(&mut self, slices: &mut [Slices], id: i64) -> Option<Shared> {
+        let mut sealed: Option<Shared> = None;
+        for (lane, slices) in slices.iter_mut().enumerate() {
+            let Some(mut part) = slices.remove(&id) else { continue };
+            if lane > 0 && self.interns {
+                Shared::make_mut(&mut part).slots.rename(self.numbers_in_first(lane));
+            }
+            match &mut sealed {
+                None => sealed = Some(part),
+                Some(sealed) => Shared::make_mut(sealed).merge(&part),
+            }
+        }
+        sealed
+    }
+
+    fn numbers_in_first(&mut self, lane: usize) -> &[u32] {
+        let (first, rest) = self.lanes.split_at_mut(1);
+        let (first, lane) = (&mut first[0], &mut rest[lane - 1]);
+        for number in lane.in_first.len()..lane.interner.len() {
+            lane.in_first.push(first.interner.intern(lane.interner.get(number as u32)));
+        }
+        &lane.in_first
+    }
+
+    /// Forgets the byte-string keys that no open slice has, once enough new ones have come. Returns whether it did.
+    pub(crate) fn forget_dead_keys(&mut self, slices: &mut [Slices], sealed: &mut Slices) -> bool {
+        if !self.interns || !self.lanes.iter().any(|lane| lane.interner.wants_retain()) {
+            return false;
+        }
+        for (number, (lane, slices)) in self.lanes.iter_mut().zip(slices).enumerate() {
+            let mut used = vec![false; lane.interner.len()];
+            mark(&mut used, slices);
+            if number == 0 {
+                mark(&mut used, sealed);
+            }
+            let renamed = lane.interner.retain(&used);
+            rename(slices, &renamed);
+            if number == 0 {
+                rename(sealed, &renamed);
+            }
+            lane.in_first.clear();
+        }
+        true
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.interner.size()).sum()
+    }
+}
+
+fn mark(used: &mut [bool], slices: &Slices) {
+    for table in slices.values() {
+        let null_slot = table.slots.null_slot();
+        for (slot, &code) in (0u32..).zip(table.slots.codes()) {
+            if null_slot != Some(slot) {
+                used[code as usize] = true;
+            }
+        }
+    }
+}
+
+fn rename(slices: &mut Slices, renamed: &[u32]) {
+    for table in slices.values_mut() {
+        Shared::make_mut(table).slots.rename(renamed);
+    }
+}

@@ -1,0 +1,203 @@
+//! One slice: its keys, and a column of accumulators for each aggregate.
+
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+
+use crate::accumulator::{Accumulator, Rows, accumulator};
+use crate::aggregate::Function;
+use crate::key::{Code, Codes, Slots};
+
+/// Which columns the aggregates read, and how new accumulators are made.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    pub(crate) columns: Vec<Option<usize>>,
+    empty: Vec<Box<dyn Accumulator>>,
+    /// Columns whose sum can be too large for its type.
+    sums: Vec<usize>,
+    /// Whether some function can fail for reasons of its own.
+    unpredictable: bool,
+}
+
+impl Inputs {
+    pub(crate) fn new(aggregates: &[(Function, Option<(usize, DataType)>)], seed: u64) -> Self {
+        Inputs {
+            columns: aggregates.iter().map(|(_, input)| input.as_ref().map(|(column, _)| *column)).collect(),
+            empty: aggregates
+                .iter()
+                .map(|(function, input)| accumulator(function, input.as_ref().map(|(_, t)| t), seed))
+                .collect(),
+            sums: aggregates
+                .iter()
+                .filter(|(function, _)| matches!(function, Function::Sum))
+                .filter_map(|(_, input)| input.as_ref().map(|(column, _)| *column))
+                .collect(),
+            unpredictable: aggregates.iter().any(|(function, _)| matches!(function, Function::Custom(_))),
+        }
+    }
+
+    /// How much the rows of a batch can add to [`Table::magnitude`].
+    pub(crate) fn magnitude(&self, batch: &RecordBatch) -> u128 {
+        if self.unpredictable {
+            return u128::MAX;
+        }
+        let rows = batch.num_rows() as u128;
+        let largest = self.sums.iter().map(|&column| largest(batch.column(column))).max();
+        largest.unwrap_or(0).saturating_mul(rows)
+    }
+
+    /// The input column of each aggregate.
+    pub(crate) fn of(&self, batch: &RecordBatch) -> Vec<Option<ArrayRef>> {
+        self.columns.iter().map(|column| column.map(|column| batch.column(column).clone())).collect()
+    }
+}
+
+/// The largest magnitude of an integer or decimal column, or more; zero for floats, which overflow to infinity.
+fn largest(column: &ArrayRef) -> u128 {
+    match column.data_type() {
+        DataType::Dictionary(..) => largest(column.as_any_dictionary().values()),
+        DataType::Int64 => {
+            column.as_primitive::<Int64Type>().values().iter().fold(0, |max, v| v.unsigned_abs().max(max))
+                as u128
+        }
+        DataType::UInt64 => {
+            column.as_primitive::<UInt64Type>().values().iter().fold(0, |max, &v| v.max(max)) as u128
+        }
+        DataType::Decimal128(..) => column
+            .as_primitive::<Decimal128Type>()
+            .values()
+            .iter()
+            .fold(0, |max, v| v.unsigned_abs().max(max)),
+        other if other.is_integer() => u32::MAX as u128,
+        _ => 0,
+    }
+}
+
+/// Buffers that a morsel needs for a moment.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) codes: Codes,
+    slots: Vec<u32>,
+    local: Vec<Range<usize>>,
+}
+
+/// The rows of a batch, as accumulators see them.
+pub(crate) struct BatchRows<'a> {
+    pub(crate) columns: &'a [Option<ArrayRef>],
+    pub(crate) times: &'a [i64],
+    pub(crate) first_arrival: u64,
+}
+
+/// Keys and accumulators of one slice, or of several combined.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) slots: Slots,
+    pub(crate) accumulators: Vec<Box<dyn Accumulator>>,
+}
+
+impl Clone for Table {
+    fn clone(&self) -> Self {
+        Table {
+            slots: self.slots.clone(),
+            accumulators: self.accumulators.iter().map(|a| a.boxed_clone()).collect(),
+        }
+    }
+}
+
+impl Table {
+    /// An empty table; `like` is one that it will probably resemble.
+    pub(crate) fn new(inputs: &Inputs, like: Option<&Table>) -> Self {
+        Table {
+            slots: like.map_or_else(Slots::default, |table| Slots::like(&table.slots)),
+            accumulators: inputs.empty.iter().map(|a| a.boxed_clone()).collect(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Takes in rows: `ranges` of the batch, whose codes from row `morsel` on are in `scratch`.
+    pub(crate) fn update(
+        &mut self,
+        rows: &BatchRows<'_>,
+        ranges: &[Range<usize>],
+        morsel: usize,
+        scratch: &mut Scratch,
+    ) {
+        let Scratch { codes, slots, local } = scratch;
+        local.clear();
+        local.extend(ranges.iter().map(|range| range.start - morsel..range.end - morsel));
+        self.slots.assign(&codes.codes, codes.nulls(), local, slots);
+        self.update_accumulators(rows, ranges, slots);
+    }
+
+    /// Takes in one row, whose code is given.
+    pub(crate) fn update_one(&mut self, rows: &BatchRows<'_>, row: usize, code: Code, null: bool) {
+        let slots = [self.slots.get_or_insert(code, null)];
+        self.update_accumulators(rows, std::slice::from_ref(&(row..row + 1)), &slots);
+    }
+
+    fn update_accumulators(&mut self, rows: &BatchRows<'_>, ranges: &[Range<usize>], slots: &[u32]) {
+        let len = self.slots.len();
+        for (accumulator, column) in self.accumulators.iter_mut().zip(rows.columns) {
+            accumulator.resize(len);
+            let rows = Rows {
+                column: column.as_ref(),
+                times: rows.times,
+                first_arrival: rows.first_arrival,
+                ranges,
+            };
+            accumulator.update(slots, &rows);
+        }
+    }
+
+    /// Takes in what another table has seen, all of it later in the fixed order of merging.
+    pub(crate) fn merge(&mut self, other: &Table) {
+        let null_slot = other.slots.null_slot();
+        let slots: Vec<u32> = (0u32..)
+            .zip(other.slots.codes())
+            .map(|(slot, &code)| self.slots.get_or_insert(code, null_slot == Some(slot)))
+            .collect();
+        let len = self.slots.len();
+        for (mine, theirs) in self.accumulators.iter_mut().zip(&other.accumulators) {
+            mine.resize(len);
+            mine.merge(&slots, theirs.as_ref());
+        }
+    }
+
+    /// The part of this table that has the wanted keys, in this table's order.
+    pub(crate) fn select(&self, wanted: &Slots) -> Table {
+        let null_slot = wanted.null_slot();
+        let mut found: Vec<u32> = (0u32..)
+            .zip(wanted.codes())
+            .filter_map(|(slot, &code)| self.slots.find(code, null_slot == Some(slot)))
+            .collect();
+        found.sort_unstable();
+        let mut slots = Slots::default();
+        for &slot in &found {
+            slots.get_or_insert(self.slots.codes()[slot as usize], self.slots.null_slot() == Some(slot));
+        }
+        Table { slots, accumulators: self.accumulators.iter().map(|a| a.gather(&found)).collect() }
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.slots.size() + self.accumulators.iter().map(|a| a.size()).sum::<usize>()
+    }
+
+    /// See [`Accumulator::magnitude`].
+    pub(crate) fn magnitude(&self) -> u128 {
+        self.accumulators.iter().map(|a| a.magnitude()).max().unwrap_or(0)
+    }
+
+    pub(crate) fn validate(&self) {
+        assert!(self.len() > 0, "a table without keys");
+        self.slots.validate();
+        for accumulator in &self.accumulators {
+            assert_eq!(accumulator.len(), self.len());
+        }
+    }
+}
