@@ -2,8 +2,7 @@
 //!
 //! The rule is simple: **the clock stands at a row's ingest time when that row is pushed.** A call per row would be slow,
 //! so rows are pushed together where that cannot be told from the outside: no partition's timeout ends between them,
-//! the partition itself is not silent for so long, and the last of them are pushed at their own ingest time, for
-//! that is when the partition was last heard of.
+//! and the last of them that counts as a sign of life is pushed at its own ingest time. A rejected row is none.
 
 use highwater::{TickUnit, TimeDelta};
 
@@ -65,31 +64,46 @@ impl ReplayClock {
             self.now = Some(now);
             steps.push(Step::Clock(now));
         }
-        if self.deadline <= now {
+        if self.deadline < now {
             let ends = self.heard.iter().flatten().map(|heard| heard.saturating_add(self.timeout));
-            self.deadline = ends.filter(|&end| end > now).min().unwrap_or(i64::MAX);
+            self.deadline = ends.filter(|&end| end >= now).min().unwrap_or(i64::MAX);
         }
     }
 
-    /// What to do with rows of a partition that were received at these times, which never fall.
-    pub(crate) fn steps(&mut self, partition: usize, ingest: &[i64], steps: &mut Vec<Step>) {
+    /// What to do with rows of a partition that were received at these times, which never fall. `alive` says whether a row
+    /// is a sign of life.
+    pub(crate) fn steps(
+        &mut self,
+        partition: usize,
+        ingest: &[i64],
+        alive: impl Fn(usize) -> bool,
+        steps: &mut Vec<Step>,
+    ) {
         let times: Vec<i64> = ingest.iter().map(|&time| self.event_ticks(time)).collect();
         let mut start = 0;
         while start < times.len() {
             self.set(times[start], steps);
-            let quiet = |row: usize| times[row].saturating_sub(times[row - 1]) >= self.timeout;
-            let end = (start + 1..times.len())
-                .find(|&row| times[row] >= self.deadline || quiet(row))
-                .unwrap_or(times.len());
-            let last = times[end - 1];
-            let tail = start + times[start..end].partition_point(|&time| time < last);
-            if tail > start {
-                steps.push(Step::Push { start, length: tail - start });
-                self.set(last, steps);
+            let (mut end, mut last_alive) = (start, None);
+            while end < times.len() {
+                let own = last_alive.map_or(i64::MAX, |row: usize| times[row].saturating_add(self.timeout));
+                if end > start && times[end] > self.deadline.min(own) {
+                    break;
+                }
+                last_alive = if alive(end) { Some(end) } else { last_alive };
+                end += 1;
             }
-            steps.push(Step::Push { start: tail, length: end - tail });
-            self.heard[partition] = Some(last);
-            self.deadline = self.deadline.min(last.saturating_add(self.timeout));
+            if let Some(row) = last_alive {
+                let heard = times[row];
+                let tail = start + times[start..end].partition_point(|&time| time < heard);
+                if tail > start {
+                    steps.push(Step::Push { start, length: tail - start });
+                    self.set(heard, steps);
+                    start = tail;
+                }
+                self.heard[partition] = Some(heard);
+                self.deadline = self.deadline.min(heard.saturating_add(self.timeout));
+            }
+            steps.push(Step::Push { start, length: end - start });
             start = end;
         }
     }
@@ -99,57 +113,53 @@ impl ReplayClock {
 mod tests {
     use super::*;
 
-    fn steps(clock: &mut ReplayClock, partition: usize, times: &[i64]) -> Vec<Step> {
-        let mut steps = Vec::new();
-        clock.steps(partition, times, &mut steps);
-        steps
+    fn clock(partitions: usize) -> ReplayClock {
+        let ms = TickUnit::Millisecond;
+        ReplayClock::new(TimeDelta::from_millis(10), ms, ms, partitions).unwrap()
     }
 
-    fn push(start: usize, length: usize) -> Step {
-        Step::Push { start, length }
+    /// Steps as text: `@100` sets the clock, `0+2` pushes two rows from row 0.
+    fn steps(clock: &mut ReplayClock, partition: usize, times: &[i64], rejected: &[usize]) -> String {
+        let mut steps = Vec::new();
+        clock.steps(partition, times, |row| !rejected.contains(&row), &mut steps);
+        let text = steps.iter().map(|step| match step {
+            Step::Clock(now) => format!("@{now}"),
+            Step::Push { start, length } => format!("{start}+{length}"),
+        });
+        text.collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn runs_are_cut_where_a_timeout_ends() {
-        let ms = TickUnit::Millisecond;
-        let mut clock = ReplayClock::new(TimeDelta::from_millis(10), ms, ms, 2).unwrap();
-        // partition 1 is silent from the start, at 100: idle from 110 on
-        assert_eq!(
-            steps(&mut clock, 0, &[100, 104, 109, 111, 112]),
-            [
-                Step::Clock(100),
-                push(0, 2),
-                Step::Clock(109),
-                push(2, 1),
-                Step::Clock(111),
-                push(3, 1),
-                Step::Clock(112),
-                push(4, 1)
-            ]
-        );
+        let mut clock = clock(2);
+        // partition 1 is silent from the start, at 100: at 110 it is not idle yet, at 111 it is
+        assert_eq!(steps(&mut clock, 0, &[100, 104, 110, 111, 112], &[]), "@100 0+2 @110 2+1 @111 3+1 @112 4+1");
         // a gap in a partition's own rows
-        assert_eq!(steps(&mut clock, 0, &[113, 113, 130]), [Step::Clock(113), push(0, 2), Step::Clock(130), push(2, 1)]);
+        assert_eq!(steps(&mut clock, 0, &[113, 113, 130], &[]), "@113 0+2 @130 2+1");
         // at the same time, the clock need not be set again
-        assert_eq!(steps(&mut clock, 1, &[130, 130]), [push(0, 2)]);
+        assert_eq!(steps(&mut clock, 1, &[130, 130], &[]), "0+2");
+    }
+
+    #[test]
+    fn a_rejected_row_is_no_sign_of_life() {
+        // the partition was last heard of at 5, and is idle from 16 on
+        assert_eq!(steps(&mut clock(1), 0, &[0, 5, 9, 15, 16], &[2, 3, 4]), "@0 0+1 @5 1+2 @15 3+1 @16 4+1");
+        assert_eq!(steps(&mut clock(1), 0, &[0, 5, 9, 15, 16], &[0, 1, 2, 3, 4]), "@0 0+3 @15 3+2");
     }
 
     #[test]
     fn a_finished_partition_has_no_timeout() {
-        let ms = TickUnit::Millisecond;
-        let mut clock = ReplayClock::new(TimeDelta::from_millis(10), ms, ms, 2).unwrap();
+        let mut clock = clock(2);
         clock.finish(1);
-        assert_eq!(
-            steps(&mut clock, 0, &[0, 9, 18, 27]),
-            // its own timeout, which starts anew with each row, is all that is looked at
-            [Step::Clock(0), push(0, 1), Step::Clock(9), push(1, 1), Step::Clock(18), push(2, 1), Step::Clock(27), push(3, 1)]
-        );
+        // the own timeout starts anew with each row
+        assert_eq!(steps(&mut clock, 0, &[0, 9, 19, 28], &[]), "@0 0+1 @9 1+1 @19 2+1 @28 3+1");
     }
 
     #[test]
     fn ingest_time_is_floored_to_ticks_of_event_time() {
-        let mut clock =
-            ReplayClock::new(TimeDelta::from_secs(10), TickUnit::Millisecond, TickUnit::Second, 1).unwrap();
-        assert_eq!(steps(&mut clock, 0, &[-1, 1_500]), [Step::Clock(-1), push(0, 1), Step::Clock(1), push(1, 1)]);
-        assert!(ReplayClock::new(TimeDelta::from_millis(5), TickUnit::Second, TickUnit::Second, 1).is_none());
+        let (ms, s) = (TickUnit::Millisecond, TickUnit::Second);
+        let mut clock = ReplayClock::new(TimeDelta::from_secs(10), ms, s, 1).unwrap();
+        assert_eq!(steps(&mut clock, 0, &[-1, 1_500], &[]), "@-1 0+1 @1 1+1");
+        assert!(ReplayClock::new(TimeDelta::from_millis(5), s, s, 1).is_none());
     }
 }

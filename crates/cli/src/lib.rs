@@ -1,7 +1,27 @@
-//! The modules of the `highwater` command; the binary is a thin shell around them.
+//! The `highwater` command: the binary is a thin shell around these modules.
 
+// The command line, and how it may fail.
 pub mod aggregates;
-pub mod duration;
 pub mod args;
+pub mod duration;
 pub mod failure;
-pub mod input;
+
+// `highwater window`, in the order in which rows pass.
+pub mod window;
+
+mod clock;
+mod engine;
+mod input;
+mod interleave;
+mod output;
+mod partition;
+mod plan;
+mod progress;
+mod stats;
+mod table;
+mod text;
+
+/// Writes to standard output, where a reader who has gone is no failure.
+pub fn print(bytes: &[u8]) -> failure::Outcome<()> {
+    output::write_text(std::path::Path::new("-"), &String::from_utf8_lossy(bytes))
+}
