@@ -57,7 +57,9 @@ struct Arguments {
 impl Arguments {
     /// The column of a function that takes just that.
     fn only_column(mut self, name: &str, text: &str) -> Result<String, String> {
-        self.numbers.first().map_or(Ok(()), |extra| Err(format!("{text:?}: {name} takes one column, not also {extra:?}")))?;
+        self.numbers
+            .first()
+            .map_or(Ok(()), |extra| Err(format!("{text:?}: {name} takes one column, not also {extra:?}")))?;
         self.take_column(name, text)
     }
 
@@ -71,7 +73,10 @@ fn build(name: &str, mut arguments: Arguments, text: &str) -> Result<Parsed, Str
     let any = |aggregate| Ok(Parsed { aggregate, numeric: false });
     let numeric = |aggregate| Ok(Parsed { aggregate, numeric: true });
     match lower.as_str() {
-        "count" if arguments.numbers.is_empty() && arguments.column.as_deref().is_none_or(|column| column == "*") => {
+        "count"
+            if arguments.numbers.is_empty()
+                && arguments.column.as_deref().is_none_or(|column| column == "*") =>
+        {
             any(Aggregate::count_all())
         }
         "count" => any(Aggregate::count(arguments.only_column(&lower, text)?)),
@@ -90,14 +95,18 @@ fn build(name: &str, mut arguments: Arguments, text: &str) -> Result<Parsed, Str
             let column = arguments.take_column(&lower, text)?;
             match arguments.numbers.as_slice() {
                 [q] => numeric(Aggregate::quantile(column, fraction(q, text)?)),
-                _ => Err(format!("{text:?}: quantile takes a column and a number from 0 to 1, as in quantile(x,0.99)")),
+                _ => Err(format!(
+                    "{text:?}: quantile takes a column and a number from 0 to 1, as in quantile(x,0.99)"
+                )),
             }
         }
         "reservoir_quantile" => {
             let column = arguments.take_column(&lower, text)?;
             match arguments.numbers.as_slice() {
                 [q] => numeric(Aggregate::reservoir_quantile(column, fraction(q, text)?, RESERVOIR_CAPACITY)),
-                [q, size] => numeric(Aggregate::reservoir_quantile(column, fraction(q, text)?, capacity(size, text)?)),
+                [q, size] => {
+                    numeric(Aggregate::reservoir_quantile(column, fraction(q, text)?, capacity(size, text)?))
+                }
                 _ => Err(format!(
                     "{text:?}: reservoir_quantile takes a column, a number from 0 to 1 and perhaps a capacity, \
                      as in reservoir_quantile(x,0.99,4096)"
@@ -118,7 +127,10 @@ fn build(name: &str, mut arguments: Arguments, text: &str) -> Result<Parsed, Str
 fn percentile(name: &str) -> Option<f64> {
     let digits = name.strip_prefix('p')?;
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() || whole.len() > 3 || !(whole.bytes().chain(part.bytes())).all(|byte| byte.is_ascii_digit()) {
+    if whole.is_empty()
+        || whole.len() > 3
+        || !(whole.bytes().chain(part.bytes())).all(|byte| byte.is_ascii_digit())
+    {
         return None;
     }
     let fraction: f64 = format!("{whole}{part}e-{}", part.len() + 2).parse().ok()?;
@@ -153,7 +165,10 @@ impl<'a> Rest<'a> {
 
     /// A function's name: letters, digits, `_` and `.` (for `p99.9`).
     fn word(&mut self) -> &'a str {
-        let end = self.text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).unwrap_or(self.text.len());
+        let end = self
+            .text
+            .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'))
+            .unwrap_or(self.text.len());
         self.take(end)
     }
 
@@ -211,7 +226,8 @@ impl<'a> Rest<'a> {
             self.text = rest;
             return self.quoted(whole);
         }
-        let end = self.text.find([',', ')']).ok_or_else(|| format!("{whole:?}: a parenthesis is never closed"))?;
+        let end =
+            self.text.find([',', ')']).ok_or_else(|| format!("{whole:?}: a parenthesis is never closed"))?;
         Ok(self.take(end).to_string())
     }
 

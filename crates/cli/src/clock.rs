@@ -30,7 +30,12 @@ pub(crate) struct ReplayClock {
 
 impl ReplayClock {
     /// A clock in ticks of event time; `None` if the timeout is not a whole number of them.
-    pub(crate) fn new(timeout: TimeDelta, ingest: TickUnit, event: TickUnit, partitions: usize) -> Option<Self> {
+    pub(crate) fn new(
+        timeout: TimeDelta,
+        ingest: TickUnit,
+        event: TickUnit,
+        partitions: usize,
+    ) -> Option<Self> {
         let timeout = i64::try_from(timeout.ticks(event)?).unwrap_or(i64::MAX);
         Some(ReplayClock {
             timeout,
@@ -133,7 +138,10 @@ mod tests {
     fn runs_are_cut_where_a_timeout_ends() {
         let mut clock = clock(2);
         // partition 1 is silent from the start, at 100: at 110 it is not idle yet, at 111 it is
-        assert_eq!(steps(&mut clock, 0, &[100, 104, 110, 111, 112], &[]), "@100 0+2 @110 2+1 @111 3+1 @112 4+1");
+        assert_eq!(
+            steps(&mut clock, 0, &[100, 104, 110, 111, 112], &[]),
+            "@100 0+2 @110 2+1 @111 3+1 @112 4+1"
+        );
         // a gap in a partition's own rows
         assert_eq!(steps(&mut clock, 0, &[113, 113, 130], &[]), "@113 0+2 @130 2+1");
         // at the same time, the clock need not be set again

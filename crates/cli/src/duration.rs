@@ -16,7 +16,9 @@ pub fn parse(text: &str) -> Result<TimeDelta, String> {
     if trimmed == "0" {
         return Ok(TimeDelta::ZERO);
     }
-    if !trimmed.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'-') {
+    if !trimmed.is_empty()
+        && trimmed.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'-')
+    {
         return Err(format!("{trimmed:?} has no unit; write {trimmed}s, {trimmed}ms or {trimmed}m"));
     }
     let span: Span = trimmed.parse().map_err(|_| format!("{text:?} is not {ALLOWED}"))?;
@@ -25,7 +27,8 @@ pub fn parse(text: &str) -> Result<TimeDelta, String> {
             "{text:?} counts months or years, which have no fixed length; write it in weeks, days, hours, minutes or seconds"
         ));
     }
-    let hours = (i128::from(span.get_weeks()) * 7 + i128::from(span.get_days())) * 24 + i128::from(span.get_hours());
+    let hours =
+        (i128::from(span.get_weeks()) * 7 + i128::from(span.get_days())) * 24 + i128::from(span.get_hours());
     let seconds = hours * 3_600 + i128::from(span.get_minutes()) * 60 + i128::from(span.get_seconds());
     let nanos = seconds * 1_000_000_000
         + i128::from(span.get_milliseconds()) * 1_000_000

@@ -11,10 +11,10 @@ use crate::failure::{Failure, Outcome};
 
 /// Builds the operator for rows of `schema`.
 pub(crate) fn build(args: &WindowArgs, schema: &SchemaRef, partitions: usize) -> Outcome<WindowOperator> {
-    let threads = args.resources.threads.map_or_else(
-        || std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        usize::from,
-    );
+    let threads = args
+        .resources
+        .threads
+        .map_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get), usize::from);
     let mut builder = WindowOperator::builder(schema.clone())
         .event_time(&args.input.time)
         .window(window(args)?)
@@ -100,7 +100,11 @@ fn limits(args: &WindowArgs) -> Limits {
 }
 
 /// What a tick of the ingest time is worth; whole numbers count what the event time counts.
-pub(crate) fn ingest_unit(operator: &WindowOperator, data_type: &DataType, column: &str) -> Outcome<TickUnit> {
+pub(crate) fn ingest_unit(
+    operator: &WindowOperator,
+    data_type: &DataType,
+    column: &str,
+) -> Outcome<TickUnit> {
     let unit = TickUnit::of(data_type, None);
     unit.or((*data_type == DataType::Int64).then(|| operator.tick_unit())).ok_or_else(|| {
         Failure::usage(format_args!(
@@ -127,7 +131,9 @@ pub(crate) fn in_flags(error: &Error, args: &WindowArgs) -> String {
         "bound" | "bounded_out_of_orderness" | "watermark bound" => "--bound".into(),
         "delay" | "watermark delay" => "--delay".into(),
         "threads" => "--threads".into(),
-        name if args.shape.agg.iter().any(|parsed| parsed.aggregate.name() == name) => format!("--agg {name}"),
+        name if args.shape.agg.iter().any(|parsed| parsed.aggregate.name() == name) => {
+            format!("--agg {name}")
+        }
         "aggregate" => "--agg".into(),
         other => other.to_string(),
     };

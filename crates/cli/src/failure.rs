@@ -52,7 +52,9 @@ impl Failure {
 /// Arrow and Parquet put their own kind in front of every message; people need only the message.
 pub fn plain(error: impl Display) -> String {
     let text = error.to_string();
-    for prefix in ["Parser error: ", "Csv error: ", "Json error: ", "Ipc error: ", "Io error: ", "External error: "] {
+    for prefix in
+        ["Parser error: ", "Csv error: ", "Json error: ", "Ipc error: ", "Io error: ", "External error: "]
+    {
         if let Some(rest) = text.strip_prefix(prefix) {
             return plain(rest);
         }

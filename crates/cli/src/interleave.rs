@@ -54,7 +54,11 @@ enum Order {
 
 impl Interleaver {
     /// `ingest` is the column to merge by.
-    pub(crate) fn new(inputs: Vec<Box<dyn Batches>>, schema: &SchemaRef, ingest: Option<usize>) -> Outcome<Self> {
+    pub(crate) fn new(
+        inputs: Vec<Box<dyn Batches>>,
+        schema: &SchemaRef,
+        ingest: Option<usize>,
+    ) -> Outcome<Self> {
         let cursor = |batches| Cursor {
             batches,
             schema: schema.clone(),
@@ -215,7 +219,11 @@ mod tests {
     }
 
     /// Each stretch as (input, its rows), each end as (input, nothing).
-    fn order(inputs: &[Vec<Option<i64>>], rows: usize, ingest: Option<usize>) -> Vec<(usize, Vec<Option<i64>>)> {
+    fn order(
+        inputs: &[Vec<Option<i64>>],
+        rows: usize,
+        ingest: Option<usize>,
+    ) -> Vec<(usize, Vec<Option<i64>>)> {
         let cuts = inputs.iter().map(|values| cut(values, rows)).collect();
         let mut interleaver = Interleaver::new(cuts, &schema(), ingest).unwrap();
         let mut all = Vec::new();
@@ -233,7 +241,12 @@ mod tests {
 
     #[test]
     fn turns_are_of_1024_rows_however_the_inputs_are_cut() {
-        let inputs = [(0..1500).map(Some).collect(), (0..3).map(Some).collect(), vec![], (0..1024).map(Some).collect()];
+        let inputs = [
+            (0..1500).map(Some).collect(),
+            (0..3).map(Some).collect(),
+            vec![],
+            (0..1024).map(Some).collect(),
+        ];
         for rows in [1, 7, 1000, 65_536] {
             let found: Vec<(usize, usize)> =
                 order(&inputs, rows, None).iter().map(|(input, rows)| (*input, rows.len())).collect();

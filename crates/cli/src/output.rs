@@ -103,7 +103,8 @@ pub(crate) fn format_of(path: &Path) -> Option<OutputFormat> {
 impl Sink {
     /// Opens `path` for batches of a schema. `flag` is named in messages.
     pub(crate) fn create(flag: &str, path: &Path, format: OutputFormat, schema: &SchemaRef) -> Outcome<Self> {
-        let schema = Arc::new(Schema::new(schema.fields().iter().map(|field| flat(field)).collect::<Vec<_>>()));
+        let schema =
+            Arc::new(Schema::new(schema.fields().iter().map(|field| flat(field)).collect::<Vec<_>>()));
         if format == OutputFormat::Csv
             && let Some(field) = schema.fields().iter().find(|field| field.data_type().is_nested())
         {
@@ -117,9 +118,11 @@ impl Sink {
         let raw = if is_stdout(path) {
             Raw::Stdout(io::stdout())
         } else {
-            open(path).map_err(|error| Failure::at(path.display(), format_args!("cannot be written: {error}")))?
+            open(path)
+                .map_err(|error| Failure::at(path.display(), format_args!("cannot be written: {error}")))?
         };
-        let mut sink = Sink { path: path.into(), encoder: encoder(format, raw, &schema, path)?, schema, rows: 0 };
+        let mut sink =
+            Sink { path: path.into(), encoder: encoder(format, raw, &schema, path)?, schema, rows: 0 };
         // A CSV file without rows still has its header.
         if let Encoder::Csv(_) = sink.encoder {
             sink.write(&RecordBatch::new_empty(sink.schema.clone()))?;

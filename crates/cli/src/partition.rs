@@ -107,7 +107,11 @@ fn runs(column: &ArrayRef, mut each: impl FnMut(Option<&str>, usize, usize) -> O
             std::mem::swap(&mut current, &mut next);
         }
     }
-    if plain.is_empty() { Ok(()) } else { each((!current_null).then_some(&current), start, plain.len() - start) }
+    if plain.is_empty() {
+        Ok(())
+    } else {
+        each((!current_null).then_some(&current), start, plain.len() - start)
+    }
 }
 
 #[cfg(test)]
@@ -121,13 +125,16 @@ mod tests {
     #[test]
     fn values_are_numbered_as_they_appear() {
         let mut values = Values::default();
-        let column: ArrayRef = Arc::new(StringArray::from(vec![Some("b"), Some("b"), None, Some("a"), Some("null")]));
+        let column: ArrayRef =
+            Arc::new(StringArray::from(vec![Some("b"), Some("b"), None, Some("a"), Some("null")]));
         values.learn(&column, "shard", 4).unwrap();
         assert_eq!(values.names(), ["b", "null", "a", "null"]);
         assert_eq!(values.split(&column).unwrap(), [(0, 0, 2), (1, 2, 1), (2, 3, 1), (3, 4, 1)]);
         let more: ArrayRef = Arc::new(StringArray::from(vec!["c"]));
         assert!(matches!(values.split(&more), Err(Failure::Run(text)) if text == UNKNOWN));
-        let Err(Failure::Usage(text)) = values.learn(&more, "shard", 4) else { panic!("a fifth value is too many") };
+        let Err(Failure::Usage(text)) = values.learn(&more, "shard", 4) else {
+            panic!("a fifth value is too many")
+        };
         assert_eq!(text, "--partition-by shard has more than 4 values; --max-partitions allows more");
     }
 

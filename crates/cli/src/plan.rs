@@ -37,7 +37,11 @@ impl WindowArgs {
 
     /// The columns that hold times.
     pub(crate) fn time_columns(&self) -> Vec<&str> {
-        [Some(&self.input.time), self.input.ingest_time.as_ref()].into_iter().flatten().map(String::as_str).collect()
+        [Some(&self.input.time), self.input.ingest_time.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect()
     }
 
     /// Whether an aggregate takes only numbers from a column.
@@ -62,7 +66,11 @@ impl Plan {
             Some(path) if is_stdout(path) => Ok(Some(OutputFormat::Ndjson)),
             Some(path) => by_extension(flag, path, "").map(Some),
         };
-        let plan = Plan { out, late: side("--late", &output.late)?, rejected: side("--rejected", &output.rejected)? };
+        let plan = Plan {
+            out,
+            late: side("--late", &output.late)?,
+            rejected: side("--rejected", &output.rejected)?,
+        };
         plan.refuse_collisions(args)?;
         Ok(plan)
     }
@@ -72,13 +80,18 @@ impl Plan {
         let output = &args.output;
         let mut places: Vec<(&str, &Path)> = vec![("--out", &output.out)];
         let others = [("--late", &output.late), ("--rejected", &output.rejected), ("--stats", &output.stats)];
-        for (flag, path) in others.iter().filter_map(|(flag, path)| path.as_ref().map(|path| (*flag, path.as_path()))) {
+        for (flag, path) in
+            others.iter().filter_map(|(flag, path)| path.as_ref().map(|path| (*flag, path.as_path())))
+        {
             let taken = places.iter().find(|(_, other)| *other == path);
             let after_table = flag == "--stats" && is_stdout(path) && self.out == OutputFormat::Table;
             match taken {
                 Some((other, _)) if !(after_table && *other == "--out") => {
-                    let place =
-                        if is_stdout(path) { "standard output".to_string() } else { path.display().to_string() };
+                    let place = if is_stdout(path) {
+                        "standard output".to_string()
+                    } else {
+                        path.display().to_string()
+                    };
                     return Err(Failure::usage(format_args!(
                         "{other} and {flag} both write to {place}; give one of them another path"
                     )));

@@ -24,7 +24,11 @@ impl Progress {
             None => ProgressBar::new_spinner(),
         };
         let shown = !quiet && std::io::stderr().is_terminal();
-        bar.set_draw_target(if shown { ProgressDrawTarget::stderr_with_hz(10) } else { ProgressDrawTarget::hidden() });
+        bar.set_draw_target(if shown {
+            ProgressDrawTarget::stderr_with_hz(10)
+        } else {
+            ProgressDrawTarget::hidden()
+        });
         let template = match size {
             Some(_) => "{bar:24} {bytes}/{total_bytes}  {msg}",
             None => "{spinner} {bytes}  {msg}",

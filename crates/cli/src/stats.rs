@@ -92,7 +92,11 @@ impl Report<'_> {
             grouped(total.taken),
             grouped(total.dropped_late),
             grouped(total.rejected()),
-            if total.no_window > 0 { format!(", {} in no window", grouped(total.no_window)) } else { String::new() },
+            if total.no_window > 0 {
+                format!(", {} in no window", grouped(total.no_window))
+            } else {
+                String::new()
+            },
             self.elapsed.as_secs_f64(),
             grouped(rate as u64),
         )];
@@ -107,7 +111,10 @@ impl Report<'_> {
         ));
         lines.push(self.held_back());
         if total.dropped_late > 0 && !self.late_kept {
-            lines.push(format!("{} only counted; --late PATH keeps them", counted(total.dropped_late, "late row")));
+            lines.push(format!(
+                "{} only counted; --late PATH keeps them",
+                counted(total.dropped_late, "late row")
+            ));
         }
         if total.rejected() > 0 {
             let hint = if self.rejected_kept { "" } else { "; --rejected PATH keeps them" };
@@ -134,7 +141,7 @@ fn status_text(status: PartitionStatus) -> &'static str {
     match status {
         PartitionStatus::Active => "active",
         PartitionStatus::Idle => "idle",
-        PartitionStatus::Finished => "finished",
+        PartitionStatus::Finished | PartitionStatus::Removed => "finished",
     }
 }
 

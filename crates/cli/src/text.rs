@@ -33,7 +33,7 @@ pub(crate) fn readable(batch: RecordBatch) -> Outcome<RecordBatch> {
     if columns.iter().zip(batch.columns()).all(|(new, old)| new.data_type() == old.data_type()) {
         return Ok(batch);
     }
-    let fields = batch.schema().fields().iter().zip(&columns);
+    let fields = batch.schema_ref().fields().iter().zip(&columns);
     let fields: Vec<Field> =
         fields.map(|(field, column)| Field::new(field.name(), column.data_type().clone(), true)).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(Failure::run)
@@ -115,7 +115,8 @@ mod tests {
     fn times_beyond_calendars_are_ticks() {
         let column: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![Some(0), None, Some(i64::MIN)]));
         let text = readable_column(&column).unwrap();
-        let expected = StringArray::from(vec![Some("1970-01-01T00:00:00"), None, Some("-9223372036854775808")]);
+        let expected =
+            StringArray::from(vec![Some("1970-01-01T00:00:00"), None, Some("-9223372036854775808")]);
         assert_eq!(text.as_string::<i32>(), &expected);
     }
 

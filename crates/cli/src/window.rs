@@ -28,15 +28,17 @@ pub fn run(args: &WindowArgs) -> Outcome<()> {
     let plan = Plan::new(args)?;
     let none = Overrides::default();
     let times = args.time_columns();
+    let numeric = |column: &str| args.needs_number(column);
     let options = OpenOptions {
         format: args.input.input_format,
         overrides: args.input.schema.as_ref().unwrap_or(&none),
         delimiter: args.input.delimiter,
         times: &times,
         time_unit: args.input.time_unit.map(Into::into),
+        numeric: &numeric,
     };
     let mut inputs = input::open_all(&args.inputs, &options)?;
-    let all = input::unify(&inputs, &|column| args.needs_number(column))?;
+    let all = input::unify(&inputs, &numeric)?;
     let wanted = plan.columns(args, &all)?;
     let mut values = None;
     if let Some(column) = &args.input.partition_by {
@@ -161,7 +163,12 @@ impl<'a> Run<'a> {
         Ok(Run {
             out: Sink::create("--out", &args.output.out, plan.out, &output_schema)?,
             late: optional("--late", &args.output.late, plan.late, &operator.late_schema())?,
-            rejected: optional("--rejected", &args.output.rejected, plan.rejected, &operator.rejected_schema())?,
+            rejected: optional(
+                "--rejected",
+                &args.output.rejected,
+                plan.rejected,
+                &operator.rejected_schema(),
+            )?,
             partition_column: args.input.partition_by.as_ref().map_or(0, |column| index_of(schema, column)),
             progress: Progress::new(args.output.quiet, counters, sizes),
             pushes: Vec::new(),
@@ -325,7 +332,8 @@ impl Guard {
     fn accepted(&self, batch: &RecordBatch) -> Outcome<Vec<bool>> {
         use arrow_array::cast::AsArray;
         use arrow_array::types::Int64Type;
-        let ticks = |column: usize| arrow_cast::cast(batch.column(column), &DataType::Int64).map_err(Failure::run);
+        let ticks =
+            |column: usize| arrow_cast::cast(batch.column(column), &DataType::Int64).map_err(Failure::run);
         let times = ticks(self.time)?;
         let times = times.as_primitive::<Int64Type>();
         let mut accepted: Vec<bool> = (0..times.len()).map(|row| times.is_valid(row)).collect();

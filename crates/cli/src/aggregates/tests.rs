@@ -51,7 +51,10 @@ fn refuses_with_the_reason() {
         ("sum(x) into y", "\"sum(x) into y\": expected \"as NAME\" after the function, not \"into y\""),
         ("sum(x) as", "\"sum(x) as\": expected \"as NAME\" after the function, not \"as\""),
         ("sum(x) as \"y\" z", "\"sum(x) as \\\"y\\\" z\": \"z\" follows the name"),
-        ("quantile(x)", "\"quantile(x)\": quantile takes a column and a number from 0 to 1, as in quantile(x,0.99)"),
+        (
+            "quantile(x)",
+            "\"quantile(x)\": quantile takes a column and a number from 0 to 1, as in quantile(x,0.99)",
+        ),
         ("quantile(x,99)", "\"quantile(x,99)\": \"99\" is not a number from 0 to 1"),
         ("quantile(x,NaN)", "\"quantile(x,NaN)\": \"NaN\" is not a number from 0 to 1"),
         (

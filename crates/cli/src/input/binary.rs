@@ -31,8 +31,9 @@ enum Body {
 impl BinaryInput {
     pub(crate) fn parquet(name: &str, file: File, bytes_read: Arc<AtomicU64>) -> Outcome<Self> {
         let size = file.metadata().map_err(|error| Failure::at(name, error))?.len();
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file)
-            .map_err(|error| Failure::at(name, format_args!("cannot be read as Parquet: {}", parquet_text(error))))?;
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| {
+            Failure::at(name, format_args!("cannot be read as Parquet: {}", parquet_text(error)))
+        })?;
         let schema = reader.schema().clone();
         Ok(BinaryInput {
             name: name.into(),
@@ -45,13 +46,17 @@ impl BinaryInput {
     /// An Arrow IPC file or stream; the first bytes tell which.
     pub(crate) fn ipc(name: &str, mut file: File, bytes_read: Arc<AtomicU64>) -> Outcome<Self> {
         let mut magic = Vec::new();
-        let start = Read::by_ref(&mut file).take(6).read_to_end(&mut magic).and_then(|_| file.seek(SeekFrom::Start(0)));
+        let start = Read::by_ref(&mut file)
+            .take(6)
+            .read_to_end(&mut magic)
+            .and_then(|_| file.seek(SeekFrom::Start(0)));
         start.map_err(|error| Failure::at(name, error))?;
         let source = Counted::new(file, bytes_read.clone());
         if magic != b"ARROW1" {
             return Self::ipc_stream(name, Box::new(source), bytes_read);
         }
-        let reader = FileReader::try_new(BufReader::new(source), None).map_err(|error| ipc_failure(name, error))?;
+        let reader =
+            FileReader::try_new(BufReader::new(source), None).map_err(|error| ipc_failure(name, error))?;
         let schema = reader.schema();
         Ok(BinaryInput { name: name.into(), schema, bytes_read, body: Body::IpcFile(Box::new(reader)) })
     }
@@ -78,14 +83,22 @@ impl BinaryInput {
         match self.body {
             Body::Parquet { reader, size } => {
                 let rows = reader.metadata().file_metadata().num_rows().max(1) as u64;
-                let roots = wanted.fields().iter().filter_map(|field| self.schema.index_of(field.name()).ok());
+                let roots =
+                    wanted.fields().iter().filter_map(|field| self.schema.index_of(field.name()).ok());
                 let mask = ProjectionMask::roots(reader.parquet_schema(), roots);
                 let reader = reader
                     .with_projection(mask)
                     .with_batch_size(batch_rows)
                     .build()
                     .map_err(|error| Failure::at(&name, parquet_text(error)))?;
-                Ok(Box::new(ParquetBatches { name, reader, size, rows, rows_read: 0, bytes_read: self.bytes_read }))
+                Ok(Box::new(ParquetBatches {
+                    name,
+                    reader,
+                    size,
+                    rows,
+                    rows_read: 0,
+                    bytes_read: self.bytes_read,
+                }))
             }
             Body::IpcFile(reader) => Ok(Box::new(IpcBatches { name, batches: reader, number: 0 })),
             Body::IpcStream(reader) => Ok(Box::new(IpcBatches { name, batches: reader, number: 0 })),
@@ -116,7 +129,10 @@ impl Batches for ParquetBatches {
         let Some(batch) = self.reader.next() else { return Ok(None) };
         let batch = batch.map_err(|error| {
             let row = self.rows_read + 1;
-            Failure::at(&self.name, format_args!("cannot be read from row {row} on: {}", parquet_text(plain(error))))
+            Failure::at(
+                &self.name,
+                format_args!("cannot be read from row {row} on: {}", parquet_text(plain(error))),
+            )
         })?;
         // Pages are read in no simple order: the share of rows stands for the share of bytes.
         let done = |rows: u64| (u128::from(self.size) * u128::from(rows) / u128::from(self.rows)) as u64;
@@ -139,9 +155,10 @@ impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Batches for IpcBatches
         match self.batches.next() {
             None => Ok(None),
             Some(Ok(batch)) => Ok(Some(batch)),
-            Some(Err(error)) => {
-                Err(Failure::at(&self.name, format_args!("batch {} cannot be read: {}", self.number, plain(error))))
-            }
+            Some(Err(error)) => Err(Failure::at(
+                &self.name,
+                format_args!("batch {} cannot be read: {}", self.number, plain(error)),
+            )),
         }
     }
 }

@@ -6,7 +6,7 @@
 mod binary;
 mod records;
 mod text;
-pub mod types;
+pub(crate) mod types;
 mod unify;
 
 use std::fs::File;
@@ -41,6 +41,8 @@ pub(crate) struct OpenOptions<'a> {
     /// Columns that hold times, to be read from text as such.
     pub(crate) times: &'a [&'a str],
     pub(crate) time_unit: Option<TimeUnit>,
+    /// Columns that must be numbers for what is computed.
+    pub(crate) numeric: &'a dyn Fn(&str) -> bool,
 }
 
 /// An input whose schema is known.
@@ -76,7 +78,12 @@ impl Input {
     }
 
     /// Batches with exactly the columns of `wanted`, which is a part of `all`, the schema of all inputs.
-    pub(crate) fn read(self, all: &SchemaRef, wanted: &SchemaRef, batch_rows: usize) -> Outcome<Box<dyn Batches>> {
+    pub(crate) fn read(
+        self,
+        all: &SchemaRef,
+        wanted: &SchemaRef,
+        batch_rows: usize,
+    ) -> Outcome<Box<dyn Batches>> {
         let name = self.name;
         let inner: Box<dyn Batches> = match self.body {
             Body::Text(text) => Box::new(text.read(all, wanted.clone(), batch_rows)),
@@ -130,7 +137,9 @@ pub(crate) fn open(path: &Path, options: &OpenOptions<'_>) -> Outcome<Input> {
         body_of_stream(&name, Box::new(file), format, delimiter_of(path), &bytes_read, options)?
     } else {
         match format {
-            InputFormat::Parquet => Body::Binary(Box::new(BinaryInput::parquet(&name, file, bytes_read.clone())?)),
+            InputFormat::Parquet => {
+                Body::Binary(Box::new(BinaryInput::parquet(&name, file, bytes_read.clone())?))
+            }
             InputFormat::Arrow => Body::Binary(Box::new(BinaryInput::ipc(&name, file, bytes_read.clone())?)),
             _ => body_of_stream(&name, Box::new(file), format, delimiter_of(path), &bytes_read, options)?,
         }
@@ -187,11 +196,16 @@ fn body_of_stream(
             Body::Text(Box::new(TextInput::csv(name, source, counter, delimiter, options)?))
         }
         InputFormat::Ndjson => Body::Text(Box::new(TextInput::ndjson(name, source, counter, options)?)),
-        InputFormat::Parquet => Body::Binary(Box::new(BinaryInput::parquet(name, spool(name, source)?, counter)?)),
+        InputFormat::Parquet => {
+            Body::Binary(Box::new(BinaryInput::parquet(name, spool(name, source)?, counter)?))
+        }
         InputFormat::Arrow => {
             let mut source = Counted::new(source, counter.clone());
             let mut magic = Vec::new();
-            Read::by_ref(&mut source).take(8).read_to_end(&mut magic).map_err(|error| Failure::at(name, error))?;
+            Read::by_ref(&mut source)
+                .take(8)
+                .read_to_end(&mut magic)
+                .map_err(|error| Failure::at(name, error))?;
             // An IPC file is its magic, padded to 8 bytes, and then a stream.
             let whole: Box<dyn Read + Send> = match magic.starts_with(b"ARROW1") {
                 true => Box::new(source),
@@ -229,7 +243,8 @@ fn extension(path: &Path) -> Option<String> {
 
 fn by_extension(path: &Path) -> Outcome<InputFormat> {
     let given = extension(path);
-    let known = EXTENSIONS.iter().find(|(_, names)| given.as_deref().is_some_and(|given| names.contains(&given)));
+    let known =
+        EXTENSIONS.iter().find(|(_, names)| given.as_deref().is_some_and(|given| names.contains(&given)));
     known.map(|(format, _)| *format).ok_or_else(|| {
         let all: Vec<String> =
             EXTENSIONS.iter().flat_map(|(_, names)| names.iter()).map(|name| format!(".{name}")).collect();

@@ -113,8 +113,15 @@ impl RecordReader {
         splitter: Splitter,
         bytes_read: Arc<AtomicU64>,
     ) -> io::Result<Self> {
-        let mut reader =
-            RecordReader { source, splitter, buffer: Vec::new(), start: 0, line: 1, ended: false, bytes_read };
+        let mut reader = RecordReader {
+            source,
+            splitter,
+            buffer: Vec::new(),
+            start: 0,
+            line: 1,
+            ended: false,
+            bytes_read,
+        };
         while reader.buffer.len() < 3 && !reader.ended {
             reader.fill()?;
         }
@@ -199,10 +206,15 @@ mod tests {
 
     fn records(text: &str, splitter: Splitter) -> Vec<(u64, String)> {
         let mut reader =
-            RecordReader::new(Box::new(io::Cursor::new(text.as_bytes().to_vec())), splitter, Arc::default()).unwrap();
+            RecordReader::new(Box::new(io::Cursor::new(text.as_bytes().to_vec())), splitter, Arc::default())
+                .unwrap();
         let mut all = Vec::new();
         while let Some(chunk) = reader.next_chunk(2).unwrap() {
-            all.extend(splitter.records(&chunk).map(|(line, text)| (line, String::from_utf8_lossy(text).into_owned())));
+            all.extend(
+                splitter
+                    .records(&chunk)
+                    .map(|(line, text)| (line, String::from_utf8_lossy(text).into_owned())),
+            );
         }
         all
     }
@@ -215,7 +227,10 @@ mod tests {
 
     #[test]
     fn quoted_line_ends_do_not_end_a_record() {
-        let found = records("a,\"x\ny\"\"\n\",1\nb,5\",2\n\"\"\"\n\"\"\",3\n,\"\"\n", Splitter::Csv { delimiter: b',' });
+        let found = records(
+            "a,\"x\ny\"\"\n\",1\nb,5\",2\n\"\"\"\n\"\"\",3\n,\"\"\n",
+            Splitter::Csv { delimiter: b',' },
+        );
         assert_eq!(
             found,
             [
@@ -230,7 +245,8 @@ mod tests {
     #[test]
     fn an_open_quote_is_an_error() {
         let source = Box::new(io::Cursor::new(b"a,b\n1,\"x\n2,y\n".to_vec()));
-        let mut reader = RecordReader::new(source, Splitter::Csv { delimiter: b',' }, Arc::default()).unwrap();
+        let mut reader =
+            RecordReader::new(source, Splitter::Csv { delimiter: b',' }, Arc::default()).unwrap();
         assert!(reader.next_chunk(1).unwrap().is_some());
         assert_eq!(reader.line(), 2);
         let error = reader.next_chunk(1).unwrap_err().to_string();

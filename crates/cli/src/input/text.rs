@@ -4,8 +4,8 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::records::{Chunk, RecordReader, Splitter};
@@ -75,10 +75,11 @@ impl TextInput {
         bytes_read: Arc<AtomicU64>,
         options: &OpenOptions<'_>,
     ) -> Outcome<Self> {
-        let mut records =
-            RecordReader::new(source, Splitter::Lines, bytes_read).map_err(|error| Failure::at(name, error))?;
+        let mut records = RecordReader::new(source, Splitter::Lines, bytes_read)
+            .map_err(|error| Failure::at(name, error))?;
         let head = next_chunk(&mut records, name, SAMPLE)?;
-        let infer = |bytes: &[u8]| arrow_json::reader::infer_json_schema(bytes, None).map(|(schema, _)| schema);
+        let infer =
+            |bytes: &[u8]| arrow_json::reader::infer_json_schema(bytes, None).map(|(schema, _)| schema);
         let inferred = match &head {
             None => Ok(Schema::empty()),
             Some(chunk) => infer(&chunk.bytes),
@@ -91,7 +92,8 @@ impl TextInput {
                 None => Failure::at(name, json_text(error)),
             }
         })?;
-        TextInput { name: name.into(), kind: Kind::Ndjson, records, head, schema: Arc::new(schema) }.settle(options)
+        TextInput { name: name.into(), kind: Kind::Ndjson, records, head, schema: Arc::new(schema) }
+            .settle(options)
     }
 
     pub(crate) fn schema(&self) -> &SchemaRef {
@@ -110,7 +112,13 @@ impl TextInput {
         for field in self.schema.fields() {
             let data_type = match options.overrides.get(field.name()) {
                 Some(given) => given.clone(),
-                None if options.times.contains(&field.name().as_str()) => self.time_type(field, options.time_unit)?,
+                None if options.times.contains(&field.name().as_str()) => {
+                    self.time_type(field, options.time_unit)?
+                }
+                None if *field.data_type() == DataType::Utf8 && (options.numeric)(field.name()) => {
+                    let batches = self.texts(field.name())?;
+                    types::number_type(strings(&batches))
+                }
                 None => field.data_type().clone(),
             };
             fields.push(Field::new(field.name(), data_type, true));
@@ -136,16 +144,8 @@ impl TextInput {
             DataType::Null | DataType::Utf8 | DataType::Timestamp(..) => {}
             other => return Ok(other.clone()),
         }
-        let Some(head) = &self.head else {
-            return types::timestamp_type(std::iter::empty(), unit).map_err(Failure::usage);
-        };
-        let text = all_text(&self.schema);
-        let wanted: SchemaRef = Arc::new(Schema::new(vec![Field::new(field.name(), DataType::Utf8, true)]));
-        let batches = decode(self.kind, &text, &wanted, &head.bytes);
-        let batches = batches
-            .map_err(|error| locate(&self.name, self.kind, self.records.splitter(), &text, Some(head), plain(error)))?;
-        let texts = batches.iter().flat_map(|batch| batch.column(0).as_string::<i32>().iter().flatten());
-        types::timestamp_type(texts, unit).map_err(|first| {
+        let batches = self.texts(field.name())?;
+        types::timestamp_type(strings(&batches), unit).map_err(|first| {
             Failure::at(
                 &self.name,
                 format_args!(
@@ -157,13 +157,24 @@ impl TextInput {
         })
     }
 
+    /// A column of the first rows as it is written.
+    fn texts(&self, column: &str) -> Outcome<Vec<RecordBatch>> {
+        let Some(head) = &self.head else { return Ok(Vec::new()) };
+        let text = all_text(&self.schema);
+        let wanted: SchemaRef = Arc::new(Schema::new(vec![Field::new(column, DataType::Utf8, true)]));
+        decode(self.kind, &text, &wanted, &head.bytes).map_err(|error| {
+            locate(&self.name, self.kind, self.records.splitter(), &text, Some(head), plain(error))
+        })
+    }
+
     /// Batches of the columns of `wanted`, which this input has, in the types that `wanted` says.
     pub(crate) fn read(self, types: &Schema, wanted: SchemaRef, batch_rows: usize) -> TextBatches {
         let typed = |field: &Arc<Field>| match types.field_with_name(field.name()) {
             Ok(known) => Field::new(field.name(), known.data_type().clone(), true),
             Err(_) => field.as_ref().clone(),
         };
-        let file_schema: SchemaRef = Arc::new(Schema::new(self.schema.fields().iter().map(typed).collect::<Vec<_>>()));
+        let file_schema: SchemaRef =
+            Arc::new(Schema::new(self.schema.fields().iter().map(typed).collect::<Vec<_>>()));
         TextBatches {
             name: self.name,
             kind: self.kind,
@@ -175,6 +186,10 @@ impl TextInput {
             ready: Vec::new(),
         }
     }
+}
+
+fn strings(batches: &[RecordBatch]) -> impl Iterator<Item = &str> {
+    batches.iter().flat_map(|batch| batch.column(0).as_string::<i32>().iter().flatten())
 }
 
 fn refuse_duplicates(name: &str, schema: &Schema) -> Outcome<()> {
@@ -265,7 +280,9 @@ fn csv_text(text: &str, schema: &Schema) -> String {
         let (data_type, rest) = rest.split_once("' for column ")?;
         let (index, _) = rest.split_once(' ')?;
         let column = schema.fields().get(index.parse::<usize>().ok()?)?.name();
-        Some(format!("column {column:?}: cannot read {value:?} as {data_type}; --schema gives a column another type"))
+        Some(format!(
+            "column {column:?}: cannot read {value:?} as {data_type}; --schema gives a column another type"
+        ))
     };
     let time_error = || {
         let (index, rest) = text.strip_prefix("Error parsing column ")?.split_once(' ')?;
@@ -284,8 +301,9 @@ fn csv_text(text: &str, schema: &Schema) -> String {
 }
 
 fn json_text(error: impl std::fmt::Display) -> String {
-    let text = plain(error);
-    if text.contains("Not valid JSON") || text.contains("EOF") || text.contains("partial") || text.contains("truncated") {
+    // A record is decoded alone: where it stands in the file is said by others.
+    let text = plain(error).replace(" at line 1 column ", " at column ");
+    if ["Not valid JSON", "Truncated record"].iter().any(|start| text.starts_with(start)) {
         return format!("{text}; NDJSON has one whole object on each line");
     }
     text

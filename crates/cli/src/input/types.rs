@@ -26,13 +26,13 @@ const TYPES: &str = "i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, bool, utf8,
                      timestamp_us, timestamp_ns, decimal(p,s)";
 
 /// Reads `ts:timestamp_ms,usd:decimal(18,6)`. A column's name may hold colons, for the type is what follows the last one.
-pub fn parse(text: &str) -> Result<Overrides, String> {
+pub(crate) fn parse(text: &str) -> Result<Overrides, String> {
     let mut columns: Vec<(String, DataType)> = Vec::new();
     for item in split_outside_parentheses(text) {
         let (name, given) = item.rsplit_once(':').ok_or_else(|| format!("{item:?} is not COLUMN:TYPE"))?;
         let (name, given) = (name.trim(), given.trim());
-        let data_type =
-            data_type(given).ok_or_else(|| format!("{given:?} is no type of column {name:?}; allowed: {TYPES}"))?;
+        let data_type = data_type(given)
+            .ok_or_else(|| format!("{given:?} is no type of column {name:?}; allowed: {TYPES}"))?;
         if columns.iter().any(|(other, _)| other == name) {
             return Err(format!("column {name:?} is given twice"));
         }
@@ -111,6 +111,16 @@ pub(crate) fn timestamp_type<'a>(
     Ok(DataType::Timestamp(unit, Some(UTC.into())))
 }
 
+/// The type of a column that must hold numbers, of which Arrow says that it is text. If the first is a number, others are
+/// mistakes: the decoder will name the line of the first one.
+pub(crate) fn number_type<'a>(mut texts: impl Iterator<Item = &'a str>) -> DataType {
+    let Some(first) = texts.next().filter(|first| first.parse::<f64>().is_ok()) else {
+        return DataType::Utf8;
+    };
+    let mut numbers = std::iter::once(first).chain(texts).filter(|text| text.parse::<f64>().is_ok());
+    if numbers.all(|number| number.parse::<i64>().is_ok()) { DataType::Int64 } else { DataType::Float64 }
+}
+
 fn chrono_utc() -> arrow_array::timezone::Tz {
     // The constant is a valid offset.
     UTC.parse().unwrap_or_else(|_| unreachable!("{UTC} is an offset"))
@@ -125,7 +135,9 @@ pub(crate) fn widen(one: &DataType, other: &DataType) -> Option<DataType> {
     match (one, other) {
         (one, other) if one == other => Some(one.clone()),
         (DataType::Null, known) | (known, DataType::Null) => Some(known.clone()),
-        (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => Some(DataType::Float64),
+        (DataType::Int64, DataType::Float64) | (DataType::Float64, DataType::Int64) => {
+            Some(DataType::Float64)
+        }
         (DataType::Timestamp(a, zone), DataType::Timestamp(b, other_zone)) if zone == other_zone => {
             Some(DataType::Timestamp(*a.max(b), zone.clone()))
         }
@@ -148,8 +160,20 @@ mod tests {
         assert_eq!(parse("ts:i64,ts:i64"), Err("column \"ts\" is given twice".into()));
         for bad in ["x:money", "x:decimal(50,2)", "x:decimal(2,5)", "x:decimal(2)"] {
             let error = parse(bad).unwrap_err();
-            assert_eq!(error, format!("{:?} is no type of column \"x\"; allowed: {TYPES}", &bad[2..]), "{bad}");
+            assert_eq!(
+                error,
+                format!("{:?} is no type of column \"x\"; allowed: {TYPES}", &bad[2..]),
+                "{bad}"
+            );
         }
+    }
+
+    #[test]
+    fn a_number_first_means_numbers() {
+        assert_eq!(number_type(["1", "x", "2"].into_iter()), DataType::Int64);
+        assert_eq!(number_type(["1", "x", "2.5"].into_iter()), DataType::Float64);
+        assert_eq!(number_type(["x", "1"].into_iter()), DataType::Utf8);
+        assert_eq!(number_type([].into_iter()), DataType::Utf8);
     }
 
     #[test]
@@ -160,7 +184,10 @@ mod tests {
             Err(text) => Err(text),
         };
         assert_eq!(unit(&["2024-05-01T10:00:00Z"], None), Ok(TimeUnit::Millisecond));
-        assert_eq!(unit(&["2024-05-01 10:00:00.5", "2024-05-01T10:00:00.1234+02:00"], None), Ok(TimeUnit::Microsecond));
+        assert_eq!(
+            unit(&["2024-05-01 10:00:00.5", "2024-05-01T10:00:00.1234+02:00"], None),
+            Ok(TimeUnit::Microsecond)
+        );
         assert_eq!(unit(&["2024-05-01T10:00:00.1234567Z"], None), Ok(TimeUnit::Nanosecond));
         assert_eq!(unit(&["2024-05-01T10:00:00.1234567Z"], Some(TimeUnit::Second)), Ok(TimeUnit::Second));
         assert_eq!(unit(&[], None), Ok(TimeUnit::Millisecond));
