@@ -148,6 +148,9 @@ impl WindowOperator {
         }
         self.check_partition(partition)?;
         self.step(|progress, reactivation| {
+            if progress.merge.status(partition) == PartitionStatus::Finished {
+                return;
+            }
             let before = progress.sources[partition].emitted();
             progress.sources[partition].explicit(watermark);
             if progress.report(partition, before, reactivation == Reactivation::AtOnce) {

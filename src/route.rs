@@ -112,7 +112,7 @@ pub(crate) struct Router<'a> {
     current: usize,
     used: usize,
     /// Targets by slice number, for morsels that have many.
-    by_slice: HashMap<i64, usize, FixedState>,
+    by_slice: HashMap<i128, usize, FixedState>,
     /// Rows that some due window takes, in order.
     pub(crate) late: Vec<Judged>,
     /// Rows that no window takes any more, in order.
