@@ -73,7 +73,7 @@ type Bytes = BufWriter<Raw>;
 
 enum Encoder {
     Table(Table<Bytes>),
-    Csv(CsvWriter<Bytes>),
+    Csv(Box<CsvWriter<Bytes>>),
     Ndjson(JsonWriter<Bytes, LineDelimited>),
     Parquet(Box<ArrowWriter<Bytes>>),
     Arrow(Box<FileWriter<Bytes>>),
@@ -198,7 +198,7 @@ fn encoder(format: OutputFormat, raw: Raw, schema: &SchemaRef, path: &Path) -> O
     let bytes = BufWriter::with_capacity(64 << 10, raw);
     Ok(match format {
         OutputFormat::Table => Encoder::Table(Table::new(bytes, schema)),
-        OutputFormat::Csv => Encoder::Csv(CsvWriterBuilder::new().with_header(true).build(bytes)),
+        OutputFormat::Csv => Encoder::Csv(Box::new(CsvWriterBuilder::new().with_header(true).build(bytes))),
         OutputFormat::Ndjson => {
             Encoder::Ndjson(JsonWriterBuilder::new().with_explicit_nulls(true).build(bytes))
         }

@@ -200,20 +200,29 @@ fn body_of_stream(
             Body::Binary(Box::new(BinaryInput::parquet(name, spool(name, source)?, counter)?))
         }
         InputFormat::Arrow => {
-            let mut source = Counted::new(source, counter.clone());
-            let mut magic = Vec::new();
-            Read::by_ref(&mut source)
-                .take(8)
-                .read_to_end(&mut magic)
-                .map_err(|error| Failure::at(name, error))?;
-            // An IPC file is its magic, padded to 8 bytes, and then a stream.
-            let whole: Box<dyn Read + Send> = match magic.starts_with(b"ARROW1") {
-                true => Box::new(source),
-                false => Box::new(Cursor::new(magic).chain(source)),
-            };
+            let source = without_file_magic(Counted::new(source, counter.clone()));
+            let whole = source.map_err(|error| Failure::at(name, error))?;
             Body::Binary(Box::new(BinaryInput::ipc_stream(name, whole, counter)?))
         }
     })
+}
+
+/// An Arrow IPC file is its magic, zeros up to some alignment, and then a stream, which is all that can be read of it
+/// without looking at its end. Anything else is passed on as it is.
+fn without_file_magic(mut source: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    const WORD: u64 = 8;
+    let mut word = Vec::new();
+    source.by_ref().take(WORD).read_to_end(&mut word)?;
+    if word.starts_with(b"ARROW1") {
+        loop {
+            word.clear();
+            source.by_ref().take(WORD).read_to_end(&mut word)?;
+            if word.is_empty() || word.iter().any(|&byte| byte != 0) {
+                break;
+            }
+        }
+    }
+    Ok(Box::new(Cursor::new(word).chain(source)))
 }
 
 /// Parquet is read from its end, so a stream of it goes to a temporary file first: the disk, not the memory.
