@@ -38,7 +38,7 @@ pub fn run(args: &WindowArgs) -> Outcome<()> {
         numeric: &numeric,
     };
     let mut inputs = input::open_all(&args.inputs, &options)?;
-    let all = input::unify(&inputs, &numeric)?;
+    let all = input::unify(&inputs, &options)?;
     let wanted = plan.columns(args, &all)?;
     let mut values = None;
     if let Some(column) = &args.input.partition_by {

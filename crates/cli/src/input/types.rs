@@ -90,15 +90,13 @@ fn decimal(name: &str) -> Option<DataType> {
 }
 
 /// The type of a time column that holds these texts: a UTC timestamp of milliseconds, or finer if a value has more
-/// digits. An error is the first text, if that is no ISO 8601 instant. One that comes later is left to the decoder,
+/// digits; no type without any. An error is the first text, if that is no ISO 8601 instant. One that comes later is left to the decoder,
 /// which names its line.
 pub(crate) fn timestamp_type<'a>(
     mut texts: impl Iterator<Item = &'a str>,
     unit: Option<TimeUnit>,
 ) -> Result<DataType, String> {
-    let Some(first) = texts.next() else {
-        return Ok(DataType::Timestamp(unit.unwrap_or(TimeUnit::Millisecond), Some(UTC.into())));
-    };
+    let Some(first) = texts.next() else { return Ok(DataType::Null) };
     if string_to_datetime(&chrono_utc(), first).is_err() {
         return Err(first.to_string());
     }
@@ -180,7 +178,7 @@ mod tests {
     fn digits_decide_the_unit() {
         let unit = |texts: &[&str], unit| match timestamp_type(texts.iter().copied(), unit) {
             Ok(DataType::Timestamp(unit, _)) => Ok(unit),
-            Ok(other) => Err(other.to_string()),
+            Ok(other) => Err(format!("{other:?}")),
             Err(text) => Err(text),
         };
         assert_eq!(unit(&["2024-05-01T10:00:00Z"], None), Ok(TimeUnit::Millisecond));
@@ -190,7 +188,7 @@ mod tests {
         );
         assert_eq!(unit(&["2024-05-01T10:00:00.1234567Z"], None), Ok(TimeUnit::Nanosecond));
         assert_eq!(unit(&["2024-05-01T10:00:00.1234567Z"], Some(TimeUnit::Second)), Ok(TimeUnit::Second));
-        assert_eq!(unit(&[], None), Ok(TimeUnit::Millisecond));
+        assert_eq!(unit(&[], None), Err("Null".into()));
         assert_eq!(unit(&["yesterday"], None), Err("yesterday".into()));
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use super::{Input, types};
+use super::{Input, OpenOptions, types};
 use crate::failure::{Failure, Outcome};
 
 /// A column on its way to the common schema, and who said what it is.
@@ -20,8 +20,8 @@ struct Column {
 ///
 /// Types inferred from text widen (whole numbers to floats, nothing to something, timestamps to the finer unit), and rows
 /// of NDJSON may leave out columns. Every other difference is a failure that names it. A column without any value is
-/// what `numeric` says it must be, or text.
-pub(crate) fn unify(inputs: &[Input], numeric: &dyn Fn(&str) -> bool) -> Outcome<SchemaRef> {
+/// what its use asks for, or text.
+pub(crate) fn unify(inputs: &[Input], options: &OpenOptions<'_>) -> Outcome<SchemaRef> {
     let mut columns: Vec<Column> = Vec::new();
     for (index, input) in inputs.iter().enumerate() {
         for field in input.schema().fields() {
@@ -51,7 +51,11 @@ pub(crate) fn unify(inputs: &[Input], numeric: &dyn Fn(&str) -> bool) -> Outcome
     }
     let settled = |column: Column| {
         let data_type = match column.data_type {
-            DataType::Null if numeric(&column.name) => DataType::Float64,
+            DataType::Null if options.times.contains(&column.name.as_str()) => DataType::Timestamp(
+                options.time_unit.unwrap_or(TimeUnit::Millisecond),
+                Some(types::UTC.into()),
+            ),
+            DataType::Null if (options.numeric)(&column.name) => DataType::Float64,
             DataType::Null => DataType::Utf8,
             known => known,
         };
@@ -62,6 +66,14 @@ pub(crate) fn unify(inputs: &[Input], numeric: &dyn Fn(&str) -> bool) -> Outcome
 
 fn merge(column: &mut Column, field: &Field, inputs: &[Input], index: usize) -> Outcome<()> {
     let input = &inputs[index];
+    // Text without a value in a column says nothing of it.
+    if input.is_text() && *field.data_type() == DataType::Null {
+        return Ok(());
+    }
+    if column.text && column.data_type == DataType::Null {
+        (column.data_type, column.from, column.text) = (field.data_type().clone(), index, input.is_text());
+        return Ok(());
+    }
     if column.text && input.is_text() {
         if let Some(wider) = types::widen(&column.data_type, field.data_type()) {
             column.data_type = wider;
