@@ -19,7 +19,7 @@ Examples:
   highwater generate w1 --rows 50M --out w1.arrow
   highwater generate w3 --keys 10M --in-order --out ordered.parquet
 
-The first rows of a stream are the same however many are asked for. Equal flags give equal bytes, on any machine.";
+The first rows of a stream are the same however many are asked for. Equal flags give equal rows, on any machine.";
 
 /// Writes a seeded stream of events, in the order in which they would arrive
 #[derive(clap::Args, Clone, Debug)]
@@ -199,7 +199,11 @@ pub fn run(args: &Args) -> Result<(), Error> {
         super::write::write_table(&table, path, args.file_format(path)?)?;
     }
     let stream = Stream::new(&spec)?.with_batch_rows(args.batch_rows);
-    if args.split { write_split(stream, &args.out, format).map(|_| ()) } else { write(stream, &args.out, format) }
+    if args.split {
+        write_split(stream, &args.out, format).map(|_| ())
+    } else {
+        write(stream, &args.out, format)
+    }
 }
 
 fn is_stdout(path: &Path) -> bool {
@@ -221,6 +225,7 @@ fn parse_stall(text: &str) -> Result<Stall, String> {
     let [partition, from, length] = parts[..] else {
         return Err("expected PARTITION,FROM,LENGTH, such as 2,1m,40s".to_owned());
     };
-    let partition = partition.trim().parse().map_err(|_| "expected the number of a partition first".to_owned())?;
+    let partition =
+        partition.trim().parse().map_err(|_| "expected the number of a partition first".to_owned())?;
     Ok(Stall { partition, from_ms: parse_duration_ms(from)?, length_ms: parse_duration_ms(length)? })
 }

@@ -140,7 +140,8 @@ impl Arrivals {
     pub fn new(spec: &Spec) -> Self {
         let longest_us = (spec.disorder.max_ms() + spec.stall.map_or(0, |s| s.length_ms)) * 1000;
         let buckets = |bits: u32| (longest_us >> bits) + 3;
-        let good = |&bits: &u32| (spec.rate << bits) / 1_000_000 >= ROWS_PER_BUCKET && buckets(bits) <= MAX_BUCKETS;
+        let good =
+            |&bits: &u32| (spec.rate << bits) / 1_000_000 >= ROWS_PER_BUCKET && buckets(bits) <= MAX_BUCKETS;
         let bits = (0..MAX_BUCKET_BITS).find(good).unwrap_or(MAX_BUCKET_BITS);
         Arrivals {
             timeline: Timeline::new(spec),

@@ -19,6 +19,8 @@ use super::keys::{self, KeyColumn};
 use super::spec::{PoisonKind, Spec, Workload};
 use super::tables::{Quantiles, Shape};
 
+/// As an offset: a name would need a time zone database to be read again.
+const UTC: &str = "+00:00";
 /// 2999-01-01T00:00:00Z
 const POISON_MS: i64 = 32_472_144_000_000;
 
@@ -26,7 +28,7 @@ const POISON_MS: i64 = 32_472_144_000_000;
 pub fn schema(spec: &Spec) -> SchemaRef {
     let gateway = spec.workload == Workload::Gateway;
     // Requests carry a zone, so that text formats say which; the benchmark workloads count plain milliseconds.
-    let time = DataType::Timestamp(TimeUnit::Millisecond, gateway.then(|| "UTC".into()));
+    let time = DataType::Timestamp(TimeUnit::Millisecond, gateway.then(|| UTC.into()));
     let mut fields = if gateway { gateway::head_fields() } else { Vec::new() };
     fields.push(Field::new("ts", time.clone(), spec.has_null_times()));
     if spec.ingest_column {
@@ -40,7 +42,9 @@ pub fn schema(spec: &Spec) -> SchemaRef {
         Workload::W1 | Workload::W3 | Workload::W4 | Workload::W5 => {
             vec![Field::new("key", key(), false), Field::new("value", DataType::Float64, false)]
         }
-        Workload::W2 => vec![Field::new("model", key(), false), Field::new("value", DataType::Float64, false)],
+        Workload::W2 => {
+            vec![Field::new("model", key(), false), Field::new("value", DataType::Float64, false)]
+        }
         Workload::Nexmark => {
             ["auction", "bidder", "price"].map(|name| Field::new(name, DataType::Int64, false)).to_vec()
         }
@@ -60,7 +64,10 @@ pub fn campaigns(spec: &Spec) -> Result<RecordBatch, ArrowError> {
     let field = |name| Field::new(name, DataType::Int32, false);
     let schema = Schema::new(vec![field("ad_id"), field("campaign_id")]);
     let ids = Int32Array::from_iter_values(0..ads);
-    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(ids), Arc::new(Int32Array::from_iter_values(campaigns))])
+    RecordBatch::try_new(
+        Arc::new(schema),
+        vec![Arc::new(ids), Arc::new(Int32Array::from_iter_values(campaigns))],
+    )
 }
 
 /// Turns arrivals into batches.
@@ -126,7 +133,8 @@ impl Columns {
 
     fn times(&self, timeline: &Timeline, rows: &[Arrival]) -> ArrayRef {
         let start = self.spec.start_ms;
-        let mut times: Vec<i64> = rows.iter().map(|row| start + timeline.event_ms(row.event) as i64).collect();
+        let mut times: Vec<i64> =
+            rows.iter().map(|row| start + timeline.event_ms(row.event) as i64).collect();
         let Some(poison) = self.spec.poison else {
             return self.time_array(times, None);
         };
@@ -145,7 +153,7 @@ impl Columns {
     fn time_array(&self, times: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
         let array = TimestampMillisecondArray::new(times.into(), nulls);
         match self.kind {
-            Kind::Gateway(_) => Arc::new(array.with_timezone("UTC")),
+            Kind::Gateway(_) => Arc::new(array.with_timezone(UTC)),
             _ => Arc::new(array),
         }
     }

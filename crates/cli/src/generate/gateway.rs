@@ -47,7 +47,13 @@ pub const MODELS: [Model; 4] = [
 ];
 
 const fn model(name: &'static str, prompt: f64, completion: f64, ms_per_token: f64, share: f64) -> Model {
-    Model { name, usd_per_million_prompt: prompt, usd_per_million_completion: completion, ms_per_token, share }
+    Model {
+        name,
+        usd_per_million_prompt: prompt,
+        usd_per_million_completion: completion,
+        ms_per_token,
+        share,
+    }
 }
 
 impl Model {
@@ -60,7 +66,17 @@ impl Model {
 }
 
 const TENANTS: [&str; 12] = [
-    "acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", "cyberdyne", "tyrell", "wonka", "soylent",
+    "acme",
+    "globex",
+    "initech",
+    "umbrella",
+    "hooli",
+    "stark",
+    "wayne",
+    "cyberdyne",
+    "tyrell",
+    "wonka",
+    "soylent",
     "aperture",
 ];
 
@@ -139,7 +155,8 @@ impl Requests {
     pub(crate) fn head(&self, rows: &[Arrival]) -> Vec<ArrayRef> {
         let ids = rows.iter().map(|row| format!("req-{:08}", row.event));
         let tenants = self.tenants.map(rows, |tenant| self.names[tenant as usize].as_str());
-        let models = rows.iter().map(|row| MODELS[self.models.at(self.draws[0].bits(row.event)) as usize].name);
+        let models =
+            rows.iter().map(|row| MODELS[self.models.at(self.draws[0].bits(row.event)) as usize].name);
         vec![
             Arc::new(StringArray::from_iter_values(ids)),
             Arc::new(StringArray::from(tenants)),

@@ -29,8 +29,11 @@ impl Picker {
             Choice::Uniform(spec.keys)
         } else {
             let n = spec.keys as u32;
-            let ids =
-                if scatter { Draw::new(spec.seed, Column::KeyOrder).permutation(n) } else { (0..n).collect() };
+            let ids = if scatter {
+                Draw::new(spec.seed, Column::KeyOrder).permutation(n)
+            } else {
+                (0..n).collect()
+            };
             Choice::Zipf(Alias::zipf(spec.zipf, &ids))
         };
         Picker { draw: Draw::new(spec.seed, Column::Key), choice }

@@ -268,7 +268,11 @@ impl Spec {
         let rows = self.rate as f64 * mean / 1000.0;
         if rows > MAX_UNDER_WAY {
             let given = format!("{} events a second (about {rows:.0} rows delayed at a time)", self.rate);
-            return Err(Error::invalid("--rate", given, format!("delays that keep at most {MAX_UNDER_WAY:.0} rows")));
+            return Err(Error::invalid(
+                "--rate",
+                given,
+                format!("delays that keep at most {MAX_UNDER_WAY:.0} rows"),
+            ));
         }
         Ok(())
     }
@@ -282,5 +286,9 @@ fn within(flag: &'static str, given: u64, least: u64, most: u64) -> Result<(), E
 }
 
 fn within_ms(flag: &'static str, given: u64, most: u64) -> Result<(), Error> {
-    if given <= most { Ok(()) } else { Err(Error::invalid(flag, format_ms(given), format!("0 to {}", format_ms(most)))) }
+    if given <= most {
+        Ok(())
+    } else {
+        Err(Error::invalid(flag, format_ms(given), format!("0 to {}", format_ms(most))))
+    }
 }

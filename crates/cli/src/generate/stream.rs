@@ -9,7 +9,7 @@ use super::error::Error;
 use super::spec::Spec;
 
 /// Rows per batch unless told otherwise.
-pub const BATCH_ROWS: usize = 65_536;
+pub(crate) const BATCH_ROWS: usize = 65_536;
 /// Rows that are dealt out to partitions at a time.
 const STRIDE: usize = 1_024;
 

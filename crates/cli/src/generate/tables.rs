@@ -97,7 +97,8 @@ impl Alias {
         let unit = n as f64 / weights.iter().sum::<f64>();
         let mut scaled: Vec<f64> = weights.iter().map(|w| w * unit).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..n).partition(|&r| scaled[r] < 1.0);
-        let mut slots: Box<[Slot]> = (0..n).map(|r| Slot { share: u32::MAX, first: ids[r], second: ids[r] }).collect();
+        let mut slots: Box<[Slot]> =
+            (0..n).map(|r| Slot { share: u32::MAX, first: ids[r], second: ids[r] }).collect();
         while let (Some(&giver), Some(taker)) = (large.last(), small.pop()) {
             slots[taker].share = (scaled[taker] * 4_294_967_296.0) as u32;
             slots[taker].second = ids[giver];
