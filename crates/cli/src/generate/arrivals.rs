@@ -9,8 +9,8 @@
 //!         sort bucket b by (arrival, event) and hand it out;  b += 1
 //! ```
 //!
-//! A heap would do as well and costs about four times as much a row; sorting the whole stream at the end would tie
-//! memory and the last rows to its length.
+//! A heap would do as well, at the price of a sift through all that is under way for each row; sorting the whole stream at
+//! the end would tie memory and the last rows to its length.
 
 use super::draw::{Column, Draw, unit};
 use super::spec::Spec;

@@ -56,7 +56,8 @@ pub fn schema(spec: &Spec) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The table of the `ysb` workload: `ad_id` to `campaign_id`, ten ads to a campaign, by a seeded permutation.
+/// The table of the `ysb` workload: `ad_id` to `campaign_id`, ten ads to a campaign, by a seeded permutation. For a valid
+/// specification.
 pub fn campaigns(spec: &Spec) -> Result<RecordBatch, ArrowError> {
     let ads = spec.keys as i32;
     let order = Draw::new(spec.seed, Column::Campaign).permutation(ads as u32);
