@@ -47,11 +47,11 @@ impl Aggregate {
         Aggregate { function, name: format!("{label}({column})"), column: Some(column) }
     }
 
-    /// `count(*)`: rows, nulls included. Its name is `count`.
+    /// `count(*)`: rows, nulls included, as `Int64`. Its name is `count`.
     pub fn count_all() -> Self {
         Aggregate { function: Function::CountAll, column: None, name: "count".into() }
     }
-    /// Rows whose `column` is not null.
+    /// Rows whose `column` is not null, as `Int64`.
     pub fn count(column: impl Into<String>) -> Self {
         Self::new(Function::Count, "count", column)
     }
@@ -70,7 +70,8 @@ impl Aggregate {
     pub fn max(column: impl Into<String>) -> Self {
         Self::new(Function::Max, "max", column)
     }
-    /// The arithmetic mean of a numeric column as `Float64`.
+    /// The arithmetic mean of a numeric column as `Float64`. Integers and decimals are added exactly; the mean of integers
+    /// is the nearest float to the exact one.
     pub fn mean(column: impl Into<String>) -> Self {
         Self::new(Function::Mean, "mean", column)
     }
@@ -91,17 +92,23 @@ impl Aggregate {
     pub fn stddev_pop(column: impl Into<String>) -> Self {
         Self::new(Function::Variance { sample: false, sqrt: true }, "stddev_pop", column)
     }
-    /// The value with the smallest event time, of equal ones the one that arrived first; any type.
+    /// The value with the smallest event time, of equal ones the one that arrived first; any type. Dictionaries give their
+    /// values.
     pub fn first(column: impl Into<String>) -> Self {
         Self::new(Function::First, "first", column)
     }
-    /// The value with the largest event time, of equal ones the one that arrived last; any type.
+    /// The value with the largest event time, of equal ones the one that arrived last; see [`Aggregate::first`].
     pub fn last(column: impl Into<String>) -> Self {
         Self::new(Function::Last, "last", column)
     }
     /// The `q`-quantile (0 to 1) of a numeric column as `Float64`, from a DDSketch with a relative error of at
     /// most 1 % of the value (Masson, Rim and Lee, "DDSketch", VLDB 2019). Merging adds bucket counts, so
     /// the result does not depend on the order of rows.
+    ///
+    /// The value meant is `sorted[floor(q * (n - 1))]` of all n values: no interpolation. The smallest and the largest
+    /// finite value come out exactly. Infinities and NaN take part and come out as they are, NaN above all; values closer
+    /// to zero than 2.3e-308 count as zero. Memory grows with the span of the values: 1 KiB a power of ten, no more than
+    /// 1.1 MiB a window and key.
     pub fn quantile(column: impl Into<String>, q: f64) -> Self {
         let column = column.into();
         Aggregate {
@@ -124,7 +131,9 @@ impl Aggregate {
         }
     }
     /// The number of distinct values as `UInt64`, from a HyperLogLog sketch of 4,096 registers (Apache DataSketches):
-    /// relative standard error about 1.6 %.
+    /// relative standard error about 1.6 %, and practically exact below 400. Only nulls give 0. The estimate is a function
+    /// of the set of values alone, whatever their order and however merged. Strings, binary, floats (one NaN, one zero), all
+    /// that [`Aggregate::min`] takes.
     pub fn approx_distinct(column: impl Into<String>) -> Self {
         Self::new(Function::ApproxDistinct, "approx_distinct", column)
     }

@@ -80,27 +80,19 @@ impl Fire<'_> {
         }
         let first_kept = self.grid.first_not_expired(watermark);
         self.state.fired_to = watermark;
-        if first_kept > i64::MAX as i128 {
-            self.state.sealed.clear();
-            self.state.open.clear();
-        } else {
-            let first_kept = first_kept.max(i64::MIN as i128) as i64;
-            self.state.sealed = self.state.sealed.split_off(&first_kept);
-            self.state.open = self.state.open.split_off(&first_kept);
-        }
+        self.state.sealed = self.state.sealed.split_off(&first_kept);
+        self.state.open = self.state.open.split_off(&first_kept);
     }
 
     /// The first window from `window` on that has an open slice.
     fn next_window(&self, window: i128) -> Option<i128> {
-        let from = i64::try_from(window.max(i64::MIN as i128)).ok()?;
-        let slice = *self.state.open.range(from..).next()?;
+        let slice = *self.state.open.range(window..).next()?;
         Some(window.max(self.grid.first_window_of(slice)))
     }
 
     fn on_time(&mut self, window: i128, watermark: i64) {
         let State { fresh, sealed, open, chain, .. } = &mut *self.state;
-        let (first, end) = (clip(window), clip(window + self.grid.width - 1));
-        for &id in open.range(first..=end) {
+        for &id in open.range(window..window + self.grid.width) {
             if let Some(table) = self.lanes.seal(fresh, id) {
                 sealed.insert(id, table);
             }
@@ -108,9 +100,9 @@ impl Fire<'_> {
         let table = if self.grid.width > 1 {
             chain.window(sealed, window, self.grid.width, self.grid.next(window))
         } else if self.grid.expires_at(window) <= watermark {
-            sealed.remove(&first)
+            sealed.remove(&window)
         } else {
-            sealed.get(&first).cloned()
+            sealed.get(&window).cloned()
         };
         if let Some(table) = table {
             self.fired.push(Fired { window, firing: Firing::OnTime, table });
@@ -160,8 +152,4 @@ impl Fire<'_> {
     fn changed_keys(&self, window: i128, keys: &Slots) -> Option<Table> {
         combine(&self.state.sealed, window, self.grid.width, keys)
     }
-}
-
-fn clip(slice: i128) -> i64 {
-    slice.clamp(i64::MIN as i128, i64::MAX as i128) as i64
 }

@@ -148,10 +148,14 @@ impl WindowOperator {
         }
         self.check_partition(partition)?;
         self.step(|progress, reactivation| {
+            if progress.merge.status(partition) == PartitionStatus::Finished {
+                return;
+            }
             let before = progress.sources[partition].emitted();
             progress.sources[partition].explicit(watermark);
-            progress.report(partition, before, reactivation == Reactivation::AtOnce);
-            progress.merge.refresh();
+            if progress.report(partition, before, reactivation == Reactivation::AtOnce) {
+                progress.merge.refresh();
+            }
         })
     }
 
@@ -169,7 +173,6 @@ impl WindowOperator {
         self.step(|progress, _| {
             progress.touch(partition);
             progress.merge.mark_active(partition);
-            progress.merge.refresh();
         })
     }
 
@@ -472,32 +475,64 @@ impl Progress {
         job.floor = self.merge.merged();
         job.first_arrival = self.arrivals;
         self.arrivals += job.times.len() as u64;
-        let status = self.merge.status(partition);
-        if status != PartitionStatus::Finished && !job.times.is_empty() {
+        if !job.times.is_empty() && self.merge.status(partition) != PartitionStatus::Finished {
             let own = self.sources[partition].emitted();
-            job.ceiling = self.merge.others_minimum(partition);
-            if status == PartitionStatus::Idle && parts.reactivation == Reactivation::WhenCaughtUp {
-                job.ignored = own;
-            }
+            let any_sign = parts.reactivation == Reactivation::AtOnce;
             let marker = parts.marker.map(|column| job.batch.column(column));
+            job.ceiling = self.merge.others_minimum(partition);
             job.before = self.sources[partition].observe(&job.times, &job.batch, marker);
             self.touch(partition);
-            self.report(partition, own, parts.reactivation == Reactivation::AtOnce);
-            self.merge.refresh();
+            let simple = self.merge.status(partition) == PartitionStatus::Active && !self.merge.is_pending();
+            if !simple {
+                // the first rows may change what the others count for
+                job.before = Before::Each(self.merge_row_by_row(
+                    partition,
+                    own,
+                    &job.before.watermarks(&job.times),
+                    any_sign,
+                ));
+                (job.floor, job.ceiling) = (NONE, END);
+            } else if self.report(partition, own, any_sign) {
+                self.merge.refresh();
+            }
         }
         job.after = self.merge.merged();
     }
 
-    /// Tells the merger of a partition whose watermark was `before`. One that has not risen is no news, unless any sign of
-    /// life counts.
-    fn report(&mut self, partition: usize, before: i64, any_sign: bool) {
-        let emitted = self.sources[partition].emitted();
-        if emitted > before || any_sign {
-            if self.merge.status(partition) == PartitionStatus::Idle {
-                self.merge.mark_active(partition);
+    /// The merged watermark before each row of a partition that has emitted `before` each row: the literal reading.
+    fn merge_row_by_row(
+        &mut self,
+        partition: usize,
+        mut own: i64,
+        before: &[i64],
+        any_sign: bool,
+    ) -> Vec<i64> {
+        let after = before[1..].iter().copied().chain([self.sources[partition].emitted()]);
+        let mut merged = Vec::with_capacity(before.len());
+        for after in after {
+            merged.push(self.merge.merged());
+            if self.tell(partition, own, after, any_sign) {
+                self.merge.refresh();
             }
-            self.merge.set(partition, emitted);
+            own = after;
         }
+        merged
+    }
+
+    /// Tells the merge of a partition whose watermark was `before`; returns whether that is news.
+    fn report(&mut self, partition: usize, before: i64, any_sign: bool) -> bool {
+        self.tell(partition, before, self.sources[partition].emitted(), any_sign)
+    }
+
+    /// A watermark that has not risen is no news, unless any sign of life counts.
+    fn tell(&mut self, partition: usize, before: i64, after: i64, any_sign: bool) -> bool {
+        if after <= before && !any_sign {
+            return false;
+        }
+        if self.merge.status(partition) == PartitionStatus::Idle {
+            self.merge.mark_active(partition);
+        }
+        self.merge.set(partition, after)
     }
 
     /// Notes a sign of life for the idle timeout.
@@ -526,7 +561,6 @@ impl Job {
             before: Before::Constant(NONE),
             floor: NONE,
             ceiling: NONE,
-            ignored: NONE,
             after: NONE,
             counts: RowCounts::default(),
             late: vec![],

@@ -190,9 +190,11 @@ impl Assembler {
         let bounds = [ticks_to_array(starts, &self.time_type), ticks_to_array(ends, &self.time_type)];
         columns.splice(key_columns.len()..key_columns.len(), bounds);
         if self.firing_column {
-            let labels =
-                windows.iter().flat_map(|&(rows, _, firing)| std::iter::repeat_n(firing.as_str(), rows));
-            columns.push(Arc::new(StringArray::from_iter_values(labels)));
+            let mut labels = Vec::with_capacity(codes.len());
+            for &(rows, _, firing) in &windows {
+                labels.resize(labels.len() + rows, firing.as_str());
+            }
+            columns.push(Arc::new(StringArray::from(labels)));
         }
         if self.sort_by_key && !key_columns.is_empty() {
             columns = sorted(columns, &key_columns, &windows)?;
@@ -238,7 +240,7 @@ fn sorted(
     windows: &[(usize, i128, Firing)],
 ) -> Result<Vec<ArrayRef>> {
     let numbers = (0u32..).zip(windows).flat_map(|(number, &(rows, ..))| std::iter::repeat_n(number, rows));
-    let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));
+    let numbers: ArrayRef = Arc::new(UInt32Array::from(numbers.collect::<Vec<u32>>()));
     let by: Vec<SortColumn> = std::iter::once(&numbers)
         .chain(keys)
         .map(|values| SortColumn { values: values.clone(), options: None })

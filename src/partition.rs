@@ -66,7 +66,6 @@ pub(crate) struct Job {
     pub(crate) before: Before,
     pub(crate) floor: i64,
     pub(crate) ceiling: i64,
-    pub(crate) ignored: i64,
     /// The merged watermark after it.
     pub(crate) after: i64,
     /// What became of its rows.
@@ -82,7 +81,7 @@ impl Job {
 
     /// Judges all rows, and applies the fresh ones.
     fn run(&mut self, lane: &mut Lane, slices: &mut Slices, parts: &Parts) {
-        let judge = Judge::new(&self.before, self.floor, self.ceiling, self.ignored);
+        let judge = Judge::new(&self.before, self.floor, self.ceiling);
         let mut router = Router::new(&parts.grid, judge);
         let rows =
             BatchRows { columns: &self.columns, times: &self.times, first_arrival: self.first_arrival };

@@ -56,23 +56,21 @@ pub(crate) struct Judge<'a> {
     floor: i64,
     /// The minimum over the other partitions.
     ceiling: i64,
-    /// Own watermarks up to this one do not count: the partition was idle when it had them.
-    ignored: i64,
     /// The highest event time so far, where that is what the watermark follows.
     highest: i64,
 }
 
 impl<'a> Judge<'a> {
-    pub(crate) fn new(before: &'a Before, floor: i64, ceiling: i64, ignored: i64) -> Self {
+    pub(crate) fn new(before: &'a Before, floor: i64, ceiling: i64) -> Self {
         let highest = match before {
             Before::RunningMax { max, .. } => *max,
             _ => NONE,
         };
-        Judge { before, floor, ceiling, ignored, highest }
+        Judge { before, floor, ceiling, highest }
     }
 
     fn merged(&self, own: i64) -> i64 {
-        if own <= self.ignored { self.floor } else { self.floor.max(own.min(self.ceiling)) }
+        self.floor.max(own.min(self.ceiling))
     }
 
     /// Before `row`, which is the next one.
@@ -114,7 +112,7 @@ pub(crate) struct Router<'a> {
     current: usize,
     used: usize,
     /// Targets by slice number, for morsels that have many.
-    by_slice: HashMap<i64, usize, FixedState>,
+    by_slice: HashMap<i128, usize, FixedState>,
     /// Rows that some due window takes, in order.
     pub(crate) late: Vec<Judged>,
     /// Rows that no window takes any more, in order.

@@ -90,7 +90,7 @@ pub(crate) struct Grid {
 /// A slice: its number, and its first and last tick, clipped to `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slice {
-    pub(crate) id: i64,
+    pub(crate) id: i128,
     pub(crate) first: i64,
     pub(crate) last: i64,
 }
@@ -136,8 +136,8 @@ impl Grid {
             Some(shifted) => shifted.div_euclid(self.slide),
             None => (time as i128 - self.offset as i128).div_euclid(self.slide as i128) as i64,
         };
-        let slide = self.slide as i128;
-        let start = self.offset as i128 + k as i128 * slide;
+        let (k, slide) = (k as i128, self.slide as i128);
+        let start = self.offset as i128 + k * slide;
         let within = time as i128 - start;
         let (id, first, end) = match self.cut {
             Some(cut) if within < cut as i128 => (2 * k, start, start + cut as i128),
@@ -150,8 +150,7 @@ impl Grid {
 
     /// The first tick of a slice, unclipped.
     #[cfg(test)]
-    fn first_tick(&self, id: i64) -> i128 {
-        let id = id as i128;
+    fn first_tick(&self, id: i128) -> i128 {
         let start = self.start(id.div_euclid(self.step) * self.step);
         if id.rem_euclid(self.step) == 1 { start + self.cut.unwrap_or(0) as i128 } else { start }
     }
@@ -182,14 +181,14 @@ impl Grid {
     }
 
     /// The first window, in order of time, that has this slice.
-    pub(crate) fn first_window_of(&self, slice: i64) -> i128 {
-        let lowest = slice as i128 - self.width + 1;
+    pub(crate) fn first_window_of(&self, slice: i128) -> i128 {
+        let lowest = slice - self.width + 1;
         lowest + (-lowest).rem_euclid(self.step)
     }
 
     /// The last window that has this slice.
-    pub(crate) fn last_window_of(&self, slice: i64) -> i128 {
-        (slice as i128).div_euclid(self.step) * self.step
+    pub(crate) fn last_window_of(&self, slice: i128) -> i128 {
+        slice.div_euclid(self.step) * self.step
     }
 
     /// The window after `window`.

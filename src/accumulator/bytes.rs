@@ -185,8 +185,6 @@ impl PickBytes {
 
 impl ObjectFunction for PickBytes {
     type State = Option<Held>;
-    /// More bytes than the offsets of a string column can count.
-    const FALLIBLE: bool = true;
 
     fn create(&self) -> Self::State {
         None
@@ -211,5 +209,9 @@ impl ObjectFunction for PickBytes {
     }
     fn heap_size(&self, state: &Self::State) -> usize {
         state.as_ref().map_or(0, |held| held.value.capacity())
+    }
+    /// Only more bytes than the offsets of a column can count make `finish` fail.
+    fn magnitude(&self, heap: usize) -> u128 {
+        if i32::try_from(heap).is_ok() { 0 } else { u128::MAX }
     }
 }

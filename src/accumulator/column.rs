@@ -171,7 +171,8 @@ impl<N: Native> Lens<N> {
     }
     /// The number that a native value stands for.
     pub(crate) fn float(&self, value: N) -> f64 {
-        value.float() / self.divisor
+        let value = value.float();
+        if self.divisor == 1.0 { value } else { value / self.divisor }
     }
 }
 
@@ -266,6 +267,13 @@ pub(crate) fn for_each_row(
 /// The values at `slots`, in this order.
 pub(crate) fn gather<T: Clone>(values: &[T], slots: &[u32]) -> Vec<T> {
     slots.iter().map(|&slot| values[slot as usize].clone()).collect()
+}
+
+/// Grows to `slots` elements and never shrinks.
+pub(crate) fn grow<T: Clone>(values: &mut Vec<T>, slots: usize, value: T) {
+    if slots > values.len() {
+        values.resize(slots, value);
+    }
 }
 
 /// Bytes that a vector holds, without what its elements point to.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array};
 
-use super::column::{bytes, for_each_row, gather};
+use super::column::{bytes, for_each_row, gather, grow};
 use super::{Accumulator, FinishError, Rows, same, same_box};
 
 /// Rows, or values that are not null. Without a column there are no nulls, so the two are one.
@@ -18,7 +18,7 @@ impl Accumulator for Count {
         self.counts.len()
     }
     fn resize(&mut self, slots: usize) {
-        self.counts.resize(slots, 0);
+        grow(&mut self.counts, slots, 0);
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let counts = self.counts.as_mut_slice();

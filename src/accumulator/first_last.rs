@@ -2,7 +2,7 @@
 
 use arrow_array::ArrayRef;
 
-use super::column::{Lens, Native, bytes, for_each_row, gather};
+use super::column::{Lens, Native, bytes, for_each_row, gather, grow};
 use super::seen::Seen;
 use super::{Accumulator, FinishError, Rows, same, same_box};
 use crate::aggregate::RowPosition;
@@ -46,8 +46,8 @@ impl<N: Native, const LAST: bool> Accumulator for FirstLast<N, LAST> {
         self.values.len()
     }
     fn resize(&mut self, slots: usize) {
-        self.places.resize(slots, nowhere::<LAST>());
-        self.values.resize(slots, N::default());
+        grow(&mut self.places, slots, nowhere::<LAST>());
+        grow(&mut self.values, slots, N::default());
         self.seen.resize(slots);
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {

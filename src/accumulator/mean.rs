@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array};
 
-use super::column::{Lens, Native, bytes, for_each, gather};
+use super::column::{Lens, Native, bytes, for_each, gather, grow};
 use super::total::Total;
 use super::{Accumulator, FinishError, Rows, same, same_box};
 
@@ -29,7 +29,7 @@ impl<N: Native> Accumulator for Mean<N> {
         self.sums.len()
     }
     fn resize(&mut self, slots: usize) {
-        self.sums.resize(slots, (N::Total::NOTHING, 0));
+        grow(&mut self.sums, slots, (N::Total::NOTHING, 0));
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let sums = self.sums.as_mut_slice();

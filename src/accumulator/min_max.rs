@@ -2,7 +2,7 @@
 
 use arrow_array::ArrayRef;
 
-use super::column::{Lens, Native, bytes, for_each, gather};
+use super::column::{Lens, Native, bytes, for_each, gather, grow};
 use super::seen::Seen;
 use super::{Accumulator, FinishError, Rows, same, same_box};
 
@@ -34,7 +34,7 @@ impl<N: Native, const MAX: bool> Accumulator for MinMax<N, MAX> {
         self.values.len()
     }
     fn resize(&mut self, slots: usize) {
-        self.values.resize(slots, Self::WORST);
+        grow(&mut self.values, slots, Self::WORST);
         self.seen.resize(slots);
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {

@@ -42,7 +42,7 @@ use crate::aggregate::{Function, RowPosition};
 pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     /// The number of slots.
     fn len(&self) -> usize;
-    /// Grows to `slots` slots; new ones have seen nothing.
+    /// Grows to `slots` slots, or stays as it is if it has more; new ones have seen nothing.
     fn resize(&mut self, slots: usize);
     /// Takes in rows: the k-th row of `rows` belongs to `slots[k]`.
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>);

@@ -25,7 +25,7 @@ pub(crate) struct Quantile<N: Native> {
     config: Config,
 }
 
-/// The finite values in a sketch, whose buckets cannot hold the others, and these as counts.
+/// The finite values in a sketch, where those of magnitude up to `f64::MIN_POSITIVE` (2.2e-308) are zeros, whose buckets cannot hold the others, and these as counts.
 ///
 /// Of the sketch only bucket counts, minimum and maximum are used, which are the same in any order of rows; its running
 /// sum is not.

@@ -45,6 +45,15 @@ impl Ord for Sampled {
     }
 }
 
+/// The rows sampled.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    /// The highest priority that is taken: that of the worst row of a full sample. It is kept here so that most rows are
+    /// turned away without a look at the heap.
+    limit: u64,
+    rows: BinaryHeap<Sampled>,
+}
+
 /// The finalizer of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014):
 /// a bijection.
 fn mix(mut bits: u64) -> u64 {
@@ -65,19 +74,21 @@ impl<N: Native> Reservoir<N> {
         mix(self.seed.wrapping_add(arrival.wrapping_mul(STEP)))
     }
 
-    /// Full samples turn most rows away by one comparison.
-    fn offer(&self, sample: &mut BinaryHeap<Sampled>, row: Sampled) {
-        if sample.len() < self.capacity {
-            sample.push(row);
-        } else if let Some(mut highest) = sample.peek_mut()
+    fn offer(&self, sample: &mut Sample, row: Sampled) {
+        if sample.rows.len() < self.capacity {
+            sample.rows.push(row);
+        } else if let Some(mut highest) = sample.rows.peek_mut()
             && row < *highest
         {
             *highest = row;
         }
+        if sample.rows.len() == self.capacity {
+            sample.limit = sample.rows.peek().map_or(u64::MAX, |highest| highest.priority);
+        }
     }
 
-    fn quantile(&self, sample: &BinaryHeap<Sampled>) -> Option<f64> {
-        let mut values: Vec<f64> = sample.iter().map(|row| row.value).collect();
+    fn quantile(&self, sample: &Sample) -> Option<f64> {
+        let mut values: Vec<f64> = sample.rows.iter().map(|row| row.value).collect();
         let index = (self.q * values.len().checked_sub(1)? as f64) as usize;
         let (_, value, _) = values.select_nth_unstable_by(index, float_order);
         Some(*value)
@@ -85,28 +96,30 @@ impl<N: Native> Reservoir<N> {
 }
 
 impl<N: Native> ObjectFunction for Reservoir<N> {
-    type State = BinaryHeap<Sampled>;
+    type State = Sample;
 
-    fn create(&self) -> Self::State {
-        BinaryHeap::new()
+    fn create(&self) -> Sample {
+        Sample { limit: u64::MAX, rows: BinaryHeap::new() }
     }
-    fn update(&self, states: &mut [Self::State], slots: &[u32], rows: &Rows<'_>) -> isize {
+    fn update(&self, states: &mut [Sample], slots: &[u32], rows: &Rows<'_>) -> isize {
         let values = self.lens.view(rows);
         let mut growth = 0;
         for_each_row(slots, rows.ranges, rows.nulls(), |slot, row| {
-            let priority = self.priority(rows.position(row).arrival);
-            let row = Sampled { priority, value: self.lens.float(values[row].canonical()) };
-            growth += self.tracked(&mut states[slot], |sample| self.offer(sample, row));
+            let (sample, priority) = (&mut states[slot], self.priority(rows.position(row).arrival));
+            if priority <= sample.limit {
+                let row = Sampled { priority, value: self.lens.float(values[row].canonical()) };
+                growth += self.tracked(sample, |sample| self.offer(sample, row));
+            }
         });
         growth
     }
-    fn merge(&self, state: &mut Self::State, other: &Self::State) {
-        other.iter().for_each(|&row| self.offer(state, row));
+    fn merge(&self, state: &mut Sample, other: &Sample) {
+        other.rows.iter().for_each(|&row| self.offer(state, row));
     }
-    fn finish(&self, states: &[Self::State]) -> Result<ArrayRef, String> {
+    fn finish(&self, states: &[Sample]) -> Result<ArrayRef, String> {
         Ok(Arc::new(states.iter().map(|sample| self.quantile(sample)).collect::<Float64Array>()))
     }
-    fn heap_size(&self, state: &Self::State) -> usize {
-        state.capacity() * size_of::<Sampled>()
+    fn heap_size(&self, state: &Sample) -> usize {
+        state.rows.capacity() * size_of::<Sampled>()
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use arrow_buffer::NullBuffer;
 
-use super::column::{bytes, for_each_row, gather};
+use super::column::{bytes, for_each_row, gather, grow};
 
 /// One flag a slot, and how many are still down. Once all are up, as they are after the first morsels of a window, there is
 /// nothing left to mark and a null costs no more than its check.
@@ -16,8 +16,8 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn resize(&mut self, slots: usize) {
-        self.unseen += slots - self.flags.len();
-        self.flags.resize(slots, false);
+        self.unseen += slots.saturating_sub(self.flags.len());
+        grow(&mut self.flags, slots, false);
     }
     fn mark(&mut self, slot: usize) {
         self.unseen -= usize::from(!self.flags[slot]);

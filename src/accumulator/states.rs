@@ -12,14 +12,16 @@ use crate::aggregate::AggregateFunction;
 /// A function over whole batches of rows, so that it looks at the type of the column once a batch.
 pub(crate) trait ObjectFunction: Debug + Send + Sync + 'static {
     type State: Clone + Debug + Send + Sync + 'static;
-    /// Whether `finish` can fail.
-    const FALLIBLE: bool = false;
     fn create(&self) -> Self::State;
     /// Takes in the rows that are not null; gives the growth of `heap_size`, summed over the states.
     fn update(&self, states: &mut [Self::State], slots: &[u32], rows: &Rows<'_>) -> isize;
     fn merge(&self, state: &mut Self::State, other: &Self::State);
     fn finish(&self, states: &[Self::State]) -> Result<ArrayRef, String>;
     fn heap_size(&self, state: &Self::State) -> usize;
+    /// See [`Accumulator::magnitude`]; `heap` is that of all states.
+    fn magnitude(&self, _heap: usize) -> u128 {
+        0
+    }
 
     /// Changes a state; gives how much its heap grew.
     fn tracked(&self, state: &mut Self::State, change: impl FnOnce(&mut Self::State)) -> isize {
@@ -32,7 +34,6 @@ pub(crate) trait ObjectFunction: Debug + Send + Sync + 'static {
 /// A user's function takes one row at a time.
 impl<F: AggregateFunction> ObjectFunction for F {
     type State = F::State;
-    const FALLIBLE: bool = true;
 
     fn create(&self) -> F::State {
         AggregateFunction::create(self)
@@ -55,6 +56,9 @@ impl<F: AggregateFunction> ObjectFunction for F {
     }
     fn heap_size(&self, state: &F::State) -> usize {
         AggregateFunction::heap_size(self, state)
+    }
+    fn magnitude(&self, _heap: usize) -> u128 {
+        u128::MAX
     }
 }
 
@@ -84,7 +88,7 @@ impl<F: ObjectFunction> Accumulator for States<F> {
     fn resize(&mut self, slots: usize) {
         let function = &self.function;
         let mut growth = 0;
-        self.states.resize_with(slots, || {
+        self.states.resize_with(slots.max(self.states.len()), || {
             let state = function.create();
             growth += function.heap_size(&state) as isize;
             state
@@ -121,7 +125,7 @@ impl<F: ObjectFunction> Accumulator for States<F> {
         bytes(&self.states) + self.heap.unsigned_abs()
     }
     fn magnitude(&self) -> u128 {
-        if F::FALLIBLE { u128::MAX } else { 0 }
+        self.function.magnitude(self.heap.unsigned_abs())
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         self.with(self.states.clone())

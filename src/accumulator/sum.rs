@@ -3,7 +3,7 @@
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 
-use super::column::{Lens, Native, bytes, for_each, gather};
+use super::column::{Lens, Native, bytes, for_each, gather, grow};
 use super::seen::Seen;
 use super::total::Total;
 use super::{Accumulator, FinishError, Rows, same, same_box};
@@ -40,7 +40,7 @@ impl<N: Native> Accumulator for Sum<N> {
         self.totals.len()
     }
     fn resize(&mut self, slots: usize) {
-        self.totals.resize(slots, N::Total::NOTHING);
+        grow(&mut self.totals, slots, N::Total::NOTHING);
         self.seen.resize(slots);
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {

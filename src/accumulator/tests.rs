@@ -1,5 +1,7 @@
 //! Laws that every accumulator keeps over every type, against a naive reference that reads values from raw bytes.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has found something")]
+
 mod approximate;
 mod values;
 
@@ -217,11 +219,7 @@ fn column(data_type: &DataType, kind: Kind, nulls: bool, rows: usize, random: &m
 fn composite(data_type: &DataType, small: &[i64], valid: &[bool], random: &mut Random) -> ArrayRef {
     use DataType::*;
     let text = |v: &i64| {
-        if *v == 0 {
-            String::new()
-        } else {
-            "é\0long text to leave the view".repeat(1)[..6].to_owned() + &v.to_string()
-        }
+        if *v == 0 { String::new() } else { format!("é\0 long enough to leave a view {v}") }
     };
     let cells = small.iter().zip(valid).map(|(value, valid)| valid.then_some(value));
     let texts: Vec<Option<String>> = cells.clone().map(|cell| cell.map(text)).collect();
@@ -258,6 +256,8 @@ struct Batch {
     column: ArrayRef,
     times: Vec<i64>,
     slots: Vec<u32>,
+    /// For `count(*)`: no column.
+    star: bool,
 }
 
 const SLOTS: usize = 4;
@@ -268,6 +268,7 @@ impl Batch {
             column: column(data_type, kind, nulls, rows, random),
             times: (0..rows).map(|_| random.pick(&[i64::MIN, -3, 0, 5, i64::MAX])).collect(),
             slots: (0..rows).map(|_| random.below(SLOTS as u64 - 1) as u32).collect(),
+            star: false,
         }
     }
     fn len(&self) -> usize {
@@ -280,7 +281,7 @@ impl Batch {
         let ranges: Vec<_> =
             (0..to - from).step_by(3).map(|start| start..(start + 3).min(to - from)).collect();
         let rows = Rows {
-            column: Some(&column),
+            column: (!self.star).then_some(&column),
             times: &self.times[from..to],
             first_arrival: 100 + from as u64,
             ranges: &ranges,
@@ -360,11 +361,8 @@ fn reference(
         Function::Max => or_null(scalars().max_by(|a, b| a.cmp(b)).cloned()),
         Function::First => or_null(values.iter().min_by_key(|row| (row.0, row.1)).map(|row| row.2.clone())),
         Function::Last => or_null(values.iter().max_by_key(|row| (row.0, row.1)).map(|row| row.2.clone())),
-        Function::Custom(_) => {
-            let text = values.iter().map(|(time, row, value)| format!("{time}@{}:{value:?};", row % 1000));
-            let _ = text;
-            None
-        }
+        // Compared with the one that saw every row in order.
+        Function::Custom(_) => None,
         _ if n == 0 && !matches!(function, Function::ApproxDistinct) => Some(Scalar::Null),
         Function::Sum => Some(match scalars().next()? {
             Scalar::Int(_) => {
@@ -428,7 +426,8 @@ fn every_case(mut check: impl FnMut(&Function, &Batch, Kind)) {
                 (Kind::Extreme, false, 3),
                 (Kind::Extreme, true, 4),
             ] {
-                let batch = Batch::random(&data_type, kind, nulls, 23, &mut Random(seed));
+                let mut batch = Batch::random(&data_type, kind, nulls, 23, &mut Random(seed));
+                batch.star = matches!(function, Function::CountAll);
                 check(&function, &batch, kind);
                 if let Ok(column) = batch.whole(&function, 0, 23).finish() {
                     assert_eq!(*column.data_type(), output, "{function:?} of {data_type}");
@@ -463,29 +462,25 @@ fn merging_equals_the_reference() {
         let data_type = batch.column.data_type();
         let hydrated = if let DataType::Dictionary(_, values) = data_type { values } else { data_type };
         let floats = hydrated.is_floating();
-        let inexact = kind == Kind::Extreme
-            && match function {
-                Function::Sum | Function::Mean => true,
-                Function::Variance { .. } | Function::Quantile(_) => true,
-                _ => false,
-            };
+        let extreme = kind == Kind::Extreme;
+        let float_sum = floats && extreme && matches!(function, Function::Sum | Function::Mean);
+        let variance = matches!(function, Function::Variance { .. });
+        // The reference is naive: it adds in floats, and knows no infinite squares.
+        let beyond_reference =
+            extreme && (float_sum || variance || matches!(function, Function::Mean | Function::Quantile(_)));
         for cut in [0, 1, 9, 16, batch.len()] {
             let context = format!("{function:?} of {data_type}, {kind:?}, merged at {cut}");
             let mut merged = batch.whole(function, 0, cut);
             merged.merge(&[0, 1, 2, 3], batch.whole(function, cut, batch.len()).as_ref());
             let column = finished(merged);
-            let (float_sum, variance) = (
-                floats && matches!(function, Function::Sum | Function::Mean),
-                matches!(function, Function::Variance { .. }),
-            );
-            if !variance && !(float_sum && kind == Kind::Extreme) {
+            if !variance && !float_sum {
                 assert_eq!(column, finished(batch.whole(function, 0, batch.len())), "{context}");
             }
             let Ok(column) = column else { continue };
             for slot in 0..SLOTS {
                 let (given, values) = (scalar(&column, slot), batch.of(slot));
                 let rows = batch.slots.iter().filter(|&&row| row as usize == slot).count();
-                if inexact {
+                if beyond_reference {
                     continue;
                 }
                 if let Some(expected) = reference(function, hydrated, rows, &values) {
@@ -555,6 +550,7 @@ fn slots_can_be_moved() {
         // Cut apart, put together and grown in between, then updated further: as if nothing had happened.
         let mut moved = half.gather(&[0, 1]);
         moved.append(half.gather(&[2]));
+        moved.resize(1);
         assert_eq!(moved.len(), 3, "{context}");
         batch.feed(moved.as_mut(), 12, batch.len());
         let whole = finished(batch.whole(function, 0, batch.len()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array};
 
-use super::column::{Lens, Native, bytes, for_each, gather};
+use super::column::{Lens, Native, bytes, for_each, gather, grow};
 use super::{Accumulator, FinishError, Rows, same, same_box};
 
 /// Count, mean and the sum of squared distances from the mean of the values seen.
@@ -67,7 +67,7 @@ impl<N: Native> Accumulator for Variance<N> {
         self.moments.len()
     }
     fn resize(&mut self, slots: usize) {
-        self.moments.resize(slots, Moments::default());
+        grow(&mut self.moments, slots, Moments::default());
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let (lens, moments) = (&self.lens, self.moments.as_mut_slice());

@@ -101,10 +101,17 @@ impl KeyColumns {
             Encoding::Bits | Encoding::Bytes => {
                 let column = batch.column(self.columns[0]);
                 match column.as_any_dictionary_opt() {
-                    // a dictionary much longer than the batch costs more to encode than the rows
-                    Some(dictionary) if dictionary.values().len() > 4 * column.len() => Source::Column(
-                        arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?,
-                    ),
+                    // a dictionary much longer than the batch costs more to encode than the rows; one without
+                    // values has nothing but nulls
+                    Some(dictionary)
+                        if dictionary.values().is_empty() || dictionary.values().len() > 4 * column.len() =>
+                    {
+                        Source::Column(arrow_select::take::take(
+                            dictionary.values(),
+                            dictionary.keys(),
+                            None,
+                        )?)
+                    }
                     Some(dictionary) => Source::Dictionary {
                         indices: dictionary.normalized_keys(),
                         nulls: dictionary.keys().nulls().cloned(),

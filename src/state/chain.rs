@@ -36,14 +36,6 @@ fn block_end(window: i128, width: i128) -> i128 {
     (window.div_euclid(width) + 1) * width
 }
 
-/// The slices of a range that need not fit `i64`.
-fn range(slices: &Slices, from: i128, to: i128) -> impl DoubleEndedIterator<Item = (&i64, &Shared)> {
-    let clip = |id: i128| id.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
-    // `to` beyond i64 means all that is left: the range is then closed
-    let last = clip(to - 1);
-    slices.range(clip(from).min(last)..=last).filter(move |&(&id, _)| from <= id as i128 && (id as i128) < to)
-}
-
 impl Chain {
     /// The combination of the slices of a window, which are `width` from number `window` on; `None` if there are none.
     /// Windows are asked for in ascending order.
@@ -64,16 +56,16 @@ impl Chain {
         if !self.suffixes_good {
             self.fold_suffixes(slices, window, middle);
         }
-        for (_, table) in range(slices, self.prefix_end, window + width) {
+        for (_, table) in slices.range(self.prefix_end..window + width) {
             match &mut self.prefix {
                 None => self.prefix = Some(table.clone()),
                 Some(prefix) => Shared::make_mut(prefix).merge(table),
             }
         }
         self.prefix_end = self.prefix_end.max(window + width);
-        let suffix = range(&self.suffixes, window, middle).next().map(|(&id, _)| id);
+        let suffix = self.suffixes.range(window..middle).next().map(|(&id, _)| id);
         // a suffix that no later window begins with is given away
-        let suffix = suffix.and_then(|id| match (id as i128) < next {
+        let suffix = suffix.and_then(|id| match id < next {
             true => self.suffixes.remove(&id),
             false => self.suffixes.get(&id).cloned(),
         });
@@ -89,7 +81,7 @@ impl Chain {
     fn fold_suffixes(&mut self, slices: &Slices, from: i128, middle: i128) {
         self.suffixes.clear();
         let mut later: Option<Shared> = None;
-        for (&id, table) in range(slices, from, middle).rev() {
+        for (&id, table) in slices.range(from..middle).rev() {
             let mut suffix = table.clone();
             if let Some(later) = &later {
                 Shared::make_mut(&mut suffix).merge(later);
@@ -101,11 +93,11 @@ impl Chain {
     }
 
     /// Forgets what has been folded with a slice that has changed.
-    pub(crate) fn touch(&mut self, slice: i64) {
+    pub(crate) fn touch(&mut self, slice: i128) {
         let Some(middle) = self.block_end else { return };
-        if (slice as i128) < middle {
+        if slice < middle {
             self.suffixes_good = false;
-        } else if (slice as i128) < self.prefix_end {
+        } else if slice < self.prefix_end {
             self.prefix = None;
             self.prefix_end = middle;
         }
@@ -121,7 +113,7 @@ pub(crate) fn combine(slices: &Slices, window: i128, width: i128, wanted: &Slots
     let middle = block_end(window, width);
     let some = |table: Table| (table.len() > 0).then_some(table);
     let mut suffix: Option<Table> = None;
-    for (_, table) in range(slices, window, middle.min(window + width)).rev() {
+    for (_, table) in slices.range(window..middle.min(window + width)).rev() {
         let Some(mut part) = some(table.select(wanted)) else { continue };
         if let Some(later) = &suffix {
             part.merge(later);
@@ -129,7 +121,7 @@ pub(crate) fn combine(slices: &Slices, window: i128, width: i128, wanted: &Slots
         suffix = Some(part);
     }
     let mut prefix: Option<Table> = None;
-    for (_, table) in range(slices, middle, window + width) {
+    for (_, table) in slices.range(middle..window + width) {
         let Some(part) = some(table.select(wanted)) else { continue };
         match &mut prefix {
             None => prefix = Some(part),

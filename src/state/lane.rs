@@ -21,7 +21,7 @@ pub(crate) struct Lane {
     pub(crate) interner: Interner,
     pub(crate) scratch: Scratch,
     /// Slices that have been opened since somebody last asked.
-    pub(crate) opened: Vec<i64>,
+    pub(crate) opened: Vec<i128>,
     /// The number in lane 0 of each number of this lane's interner.
     in_first: Vec<u32>,
 }
@@ -69,7 +69,7 @@ impl Lanes {
     }
 
     /// One table of what each lane holds of a slice, in order of lane.
-    pub(crate) fn seal(&mut self, slices: &mut [Slices], id: i64) -> Option<Shared> {
+    pub(crate) fn seal(&mut self, slices: &mut [Slices], id: i128) -> Option<Shared> {
         let mut sealed: Option<Shared> = None;
         for (lane, slices) in slices.iter_mut().enumerate() {
             let Some(mut part) = slices.remove(&id) else { continue };

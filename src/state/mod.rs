@@ -18,7 +18,7 @@ use crate::watermark::NONE;
 pub(crate) type Shared = Arc<Table>;
 
 /// Slices by number.
-pub(crate) type Slices = BTreeMap<i64, Shared>;
+pub(crate) type Slices = BTreeMap<i128, Shared>;
 
 /// Everything that rows have left behind. A copy is cheap, for tables are shared until one side changes them.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct State {
     /// Slices that some due window has: the lanes are merged, and late rows are added here.
     pub(crate) sealed: Slices,
     /// The numbers of all of them.
-    pub(crate) open: BTreeSet<i64>,
+    pub(crate) open: BTreeSet<i128>,
     pub(crate) chain: Chain,
     /// Windows that late rows have changed since they last fired, with the keys concerned.
     pub(crate) changed: BTreeMap<i128, Slots>,
@@ -79,13 +79,11 @@ impl State {
         assert_eq!(numbers, self.open, "open slices");
         let first_kept = grid.first_not_expired(self.fired_to);
         for &id in &self.open {
-            assert!(id as i128 >= first_kept, "slice {id} has expired");
+            assert!(id >= first_kept, "slice {id} has expired");
         }
-        for slices in &self.fresh {
-            for &id in slices.keys() {
-                let first = grid.first_window_of(id);
-                assert!(grid.due_at(first) > self.fired_to, "slice {id} is due and not sealed");
-            }
+        for &id in self.fresh.iter().flat_map(|slices| slices.keys()) {
+            let first = grid.first_window_of(id);
+            assert!(first >= grid.first_not_due(self.fired_to), "slice {id} is due and not sealed");
         }
         assert!(self.changed.is_empty(), "late changes that have not fired");
     }

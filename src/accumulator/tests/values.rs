@@ -1,1 +1,261 @@
 //! Values worked out by hand.
+
+use super::*;
+
+/// One slot that has seen all of `column`, at times 0, 1, 2 and so on.
+fn one_slot(function: &Function, column: ArrayRef) -> Box<dyn Accumulator> {
+    let batch = Batch {
+        times: (0..column.len() as i64).collect(),
+        slots: vec![0; column.len()],
+        column,
+        star: matches!(function, Function::CountAll),
+    };
+    batch.whole(function, 0, batch.len()).gather(&[0])
+}
+
+fn result(function: &Function, column: impl Array + 'static) -> ArrayRef {
+    one_slot(function, Arc::new(column)).finish().unwrap()
+}
+
+fn float(function: &Function, column: impl Array + 'static) -> f64 {
+    result(function, column).as_primitive::<Float64Type>().value(0)
+}
+
+fn overflow(function: &Function, column: impl Array + 'static) -> (usize, String) {
+    match one_slot(function, Arc::new(column)).finish() {
+        Err(FinishError::Overflow { slot, value }) => (slot, value),
+        other => panic!("expected an overflow, not {other:?}"),
+    }
+}
+
+#[test]
+fn counts() {
+    let column = Int32Array::from(vec![Some(7), None, Some(7)]);
+    assert_eq!(result(&Function::CountAll, column.clone()).as_primitive::<Int64Type>().value(0), 3);
+    assert_eq!(result(&Function::Count, column).as_primitive::<Int64Type>().value(0), 2);
+    // The null is in the values of the dictionary, not in the keys.
+    let values = Arc::new(StringArray::from(vec![Some("a"), None]));
+    let dictionary = DictionaryArray::<Int8Type>::new(Int8Array::from(vec![0, 1, 0, 1]), values);
+    assert_eq!(result(&Function::Count, dictionary).as_primitive::<Int64Type>().value(0), 2);
+}
+
+#[test]
+fn integer_sums_never_wrap() {
+    let (max, min) = (i64::MAX, i64::MIN);
+    // On the way beyond i64 and back: MAX + 1 - 1.
+    let there_and_back = result(&Function::Sum, Int64Array::from(vec![max, 1, -1]));
+    assert_eq!(there_and_back.as_primitive::<Int64Type>().value(0), max);
+    // 2^63 - 1 + 1 = 2^63; -2^63 - 1.
+    assert_eq!(overflow(&Function::Sum, Int64Array::from(vec![max, 1])).1, "9223372036854775808");
+    assert_eq!(overflow(&Function::Sum, Int64Array::from(vec![min, -1])).1, "-9223372036854775809");
+    // 2 (2^64 - 1) = 2^65 - 2.
+    let most = UInt64Array::from(vec![u64::MAX, u64::MAX]);
+    assert_eq!(overflow(&Function::Sum, most).1, "36893488147419103230");
+    // 3 * 255 = 765 does not fit the input, but the output.
+    let bytes = result(&Function::Sum, UInt8Array::from(vec![255; 3]));
+    assert_eq!(bytes.as_primitive::<UInt64Type>().value(0), 765);
+}
+
+#[test]
+fn an_overflow_names_its_slot() {
+    let mut sums = accumulator(&Function::Sum, Some(&DataType::Int64), 0);
+    sums.resize(3);
+    let column: ArrayRef = Arc::new(Int64Array::from(vec![1, i64::MAX, i64::MAX]));
+    let ranges = [0..1, 1..3];
+    let rows = Rows { column: Some(&column), times: &[0; 3], first_arrival: 0, ranges: &ranges };
+    sums.update(&[0, 2, 2], &rows);
+    assert!(matches!(sums.finish(), Err(FinishError::Overflow { slot: 2, .. })));
+}
+
+#[test]
+fn decimal_sums_have_38_digits() {
+    let decimals = |values: Vec<i128>| Decimal128Array::from(values).with_precision_and_scale(38, 2).unwrap();
+    let most = 10_i128.pow(38) - 1;
+    let back = result(&Function::Sum, decimals(vec![most, most, -most]));
+    assert_eq!(back.as_primitive::<Decimal128Type>().value(0), most);
+    // 999...9.99 + 0.01 = 1 and 38 zeros, two of them behind the point.
+    let (_, value) = overflow(&Function::Sum, decimals(vec![most, 1]));
+    assert_eq!(value, format!("1{}.00", "0".repeat(36)));
+    // More than i128 holds (1.7e38): 3 * (10^38 - 1).
+    let (_, value) = overflow(&Function::Sum, decimals(vec![most; 3]));
+    assert_eq!(value, format!("2{}.97", "9".repeat(36)));
+    assert_eq!(
+        output_type(&Function::Sum, Some(&DataType::Decimal128(10, 2))),
+        Ok(DataType::Decimal128(38, 2))
+    );
+}
+
+#[test]
+fn the_magnitude_bounds_every_slot() {
+    let bound = |column: ArrayRef| one_slot(&Function::Sum, column).magnitude();
+    for values in [vec![i64::MIN, i64::MIN], vec![i64::MAX, -1, 5], vec![0, 0], vec![-128, 127]] {
+        let sum: u128 = values.iter().map(|value| u128::from(value.unsigned_abs())).sum();
+        let given = bound(Arc::new(Int64Array::from(values.clone())));
+        assert!(given >= sum, "{given} for {values:?}");
+        // Within a factor of two of count times largest, so that ordinary sums are known to fit.
+        let most = values.iter().map(|value| value.unsigned_abs()).max().unwrap();
+        assert!(given <= 2 * (u128::from(most) + 1) * values.len() as u128, "{given} for {values:?}");
+    }
+    let unsigned = bound(Arc::new(UInt64Array::from(vec![u64::MAX, u64::MAX - 1, 1 << 63])));
+    assert!(unsigned >= 2 * u128::from(u64::MAX));
+    assert_eq!(bound(Arc::new(Float64Array::from(vec![1e300]))), 0);
+    // Merged slots are still bounded.
+    let mut sums = one_slot(&Function::Sum, Arc::new(Int64Array::from(vec![1 << 40])));
+    sums.append(one_slot(&Function::Sum, Arc::new(Int64Array::from(vec![1 << 41]))));
+    let mut merged = one_slot(&Function::Sum, Arc::new(Int64Array::from(vec![1_i64])));
+    merged.merge(&[0, 0], sums.as_ref());
+    assert!(merged.magnitude() > (1 << 40) + (1 << 41));
+    assert_eq!(
+        one_slot(&Function::Custom(Arc::new(Rowwise)), Arc::new(Int64Array::from(vec![1]))).magnitude(),
+        u128::MAX
+    );
+}
+
+#[test]
+fn float_sums_add_in_order() {
+    // (1e16 + 1) + 1 loses both ones to rounding; (1 + 1) + 1e16 loses none.
+    assert_eq!(float(&Function::Sum, Float64Array::from(vec![1e16, 1.0, 1.0])), 1e16);
+    assert_eq!(float(&Function::Sum, Float64Array::from(vec![1.0, 1.0, 1e16])), 1e16 + 2.0);
+    // Sixteen bits add as 64: 60000 + 60000 is beyond Float16.
+    let sixteen = Float16Array::from(vec![f16::from_f64(60000.0); 2]);
+    assert_eq!(float(&Function::Sum, sixteen), 2.0 * f16::from_f64(60000.0).to_f64());
+    let zero = float(&Function::Sum, Float64Array::from(vec![-0.0]));
+    assert!(zero == 0.0 && zero.is_sign_negative());
+}
+
+#[test]
+fn nan_is_largest_and_negative_zero_below_zero() {
+    let nan = f64::NAN;
+    let cases: [(&[f64], f64, f64); 6] = [
+        (&[1.0, nan, -1.0], -1.0, nan),
+        (&[nan, nan], nan, nan),
+        (&[-nan, f64::INFINITY], f64::INFINITY, nan),
+        (&[0.0, -0.0], -0.0, 0.0),
+        (&[-0.0, 0.0], -0.0, 0.0),
+        (&[f64::NEG_INFINITY], f64::NEG_INFINITY, f64::NEG_INFINITY),
+    ];
+    for (values, min, max) in cases {
+        let column = || Float64Array::from(values.to_vec());
+        // All NaN come out as one, so bits can be compared.
+        assert_eq!(float(&Function::Min, column()).to_bits(), min.to_bits(), "min of {values:?}");
+        assert_eq!(float(&Function::Max, column()).to_bits(), max.to_bits(), "max of {values:?}");
+    }
+}
+
+#[test]
+fn extremes_that_equal_the_start_are_values() {
+    // A slot starts from the worst value: one that has seen it must differ from one that has seen nothing.
+    let worst = result(&Function::Min, Int64Array::from(vec![Some(i64::MAX), None]));
+    assert!(worst.is_valid(0) && worst.as_primitive::<Int64Type>().value(0) == i64::MAX);
+    assert!(result(&Function::Max, Int64Array::from(vec![None, None])).is_null(0));
+    assert!(result(&Function::Sum, Float64Array::from(vec![None, None])).is_null(0));
+}
+
+#[test]
+fn means_are_rounded_once() {
+    // (1 + 2) / 2.
+    assert_eq!(float(&Function::Mean, Int64Array::from(vec![1, 2])), 1.5);
+    // -7 / 3.
+    assert_eq!(float(&Function::Mean, Int64Array::from(vec![-3, -3, -1])), -7.0 / 3.0);
+    // The sum is 2^64 + 1, which a float would round to 2^64; a half of it is 2^63 + 0.5, which rounds to 2^63.
+    assert_eq!(
+        float(&Function::Mean, Int64Array::from(vec![i64::MAX, i64::MAX, 3])),
+        (2.0_f64.powi(64) + 1.0) / 3.0
+    );
+    // 3 (2^53 + 1) / 3 = 2^53 + 1 lies between two floats: to even. One more in the sum, and it is above the middle.
+    let odd = (1_i64 << 53) + 1;
+    assert_eq!(float(&Function::Mean, Int64Array::from(vec![odd, odd, odd])), 2.0_f64.powi(53));
+    assert_eq!(float(&Function::Mean, Int64Array::from(vec![odd, odd, odd + 1])), 2.0_f64.powi(53) + 2.0);
+    // (12.34 + 12.36) / 2 = 12.35.
+    let decimals = Decimal128Array::from(vec![1234, 1236]).with_precision_and_scale(10, 2).unwrap();
+    assert_eq!(float(&Function::Mean, decimals), 12.35);
+    // Three values that sum to more than i128 holds.
+    let most = 10_i128.pow(38) - 1;
+    let decimals = Decimal128Array::from(vec![most; 3]).with_precision_and_scale(38, 0).unwrap();
+    assert!((float(&Function::Mean, decimals) / 1e38 - 1.0).abs() < 1e-15);
+    let decimals = Decimal128Array::from(vec![-most; 3]).with_precision_and_scale(38, 0).unwrap();
+    assert!((float(&Function::Mean, decimals) / -1e38 - 1.0).abs() < 1e-15);
+}
+
+#[test]
+fn variances() {
+    let variance = |sample, sqrt| Function::Variance { sample, sqrt };
+    let column = || Float64Array::from(vec![2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
+    // Mean 5; squared distances 9 + 1 + 1 + 1 + 0 + 0 + 4 + 16 = 32; 32 / 8 = 4, 32 / 7.
+    let close = |given: f64, expected: f64| {
+        assert!((given - expected).abs() < 1e-14 * expected, "{given}, not {expected}")
+    };
+    close(float(&variance(false, false), column()), 4.0);
+    close(float(&variance(false, true), column()), 2.0);
+    close(float(&variance(true, false), column()), 32.0 / 7.0);
+    close(float(&variance(true, true), column()), (32.0_f64 / 7.0).sqrt());
+    // Far from zero, where the difference of squares would lose everything: 1e9 + {4, 7, 13, 16}, mean + 10,
+    // squares 36 + 9 + 9 + 36 = 90, / 3 = 30.
+    let far = Int64Array::from([4, 7, 13, 16].map(|v| 1_000_000_000 + v).to_vec());
+    close(float(&variance(true, false), far), 30.0);
+    // One value: no degree of freedom for a sample.
+    assert!(result(&variance(true, false), Int64Array::from(vec![5])).is_null(0));
+    assert_eq!(float(&variance(false, false), Int64Array::from(vec![5])), 0.0);
+    // Decimals are scaled: 1.0 and 3.0 have variance 1 around 2.
+    let decimals = Decimal128Array::from(vec![10, 30]).with_precision_and_scale(4, 1).unwrap();
+    close(float(&variance(false, false), decimals), 1.0);
+}
+
+#[test]
+fn first_and_last_go_by_time_then_arrival() {
+    let column: ArrayRef =
+        Arc::new(StringArray::from(vec![Some("a"), Some("b"), None, Some("c"), Some("d")]));
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(2), None, Some(3), Some(4)]));
+    // Time 9 is largest but null; of the two at time 5 the later arrival is last, of those at 1 the earlier is first.
+    let times = vec![5, 1, 9, 5, 1];
+    for column in [column, numbers] {
+        let batch = Batch { column: column.clone(), times: times.clone(), slots: vec![0; 5], star: false };
+        // The second half is fed first: arrival numbers decide, not the order of calls.
+        let run = |function| {
+            let mut all = batch.whole(&function, 2, 5);
+            batch.feed(all.as_mut(), 0, 2);
+            all.finish().unwrap().slice(0, 1)
+        };
+        assert_eq!(&run(Function::First), &column.slice(1, 1));
+        assert_eq!(&run(Function::Last), &column.slice(3, 1));
+    }
+    // The ends of time, where an empty slot starts.
+    for (time, function) in [(i64::MIN, Function::Last), (i64::MAX, Function::First)] {
+        let batch = Batch {
+            column: Arc::new(Int64Array::from(vec![7])),
+            times: vec![time],
+            slots: vec![0],
+            star: false,
+        };
+        assert_eq!(scalar(&batch.whole(&function, 0, 1).finish().unwrap(), 0), Scalar::Int(7));
+    }
+}
+
+#[test]
+fn refusals_say_what_is_allowed() {
+    let refused = |function, data_type: DataType| output_type(&function, Some(&data_type)).unwrap_err();
+    assert!(refused(Function::Sum, DataType::Utf8).contains("integers"));
+    assert!(refused(Function::Mean, DataType::Boolean).contains("Decimal128"));
+    assert!(refused(Function::Sum, DataType::Date32).contains("integers"));
+    let list = DataType::new_list(DataType::Int32, true);
+    assert!(refused(Function::Min, list).contains("strings"));
+    assert!(refused(Function::Quantile(1.5), DataType::Int64).contains("0 to 1, not 1.5"));
+    assert!(refused(Function::Quantile(f64::NAN), DataType::Int64).contains("0 to 1"));
+    let none = Function::ReservoirQuantile { q: 0.5, capacity: 0 };
+    assert!(refused(none, DataType::Int64).contains("at least 1"));
+    assert!(output_type(&Function::Sum, None).is_err());
+}
+
+#[test]
+fn heap_is_counted_as_it_grows() {
+    let batch = Batch::random(&DataType::Int64, Kind::Small, true, 50, &mut Random(9));
+    let function = Function::Custom(Arc::new(Rowwise));
+    let mut states = batch.whole(&function, 0, 25);
+    states.merge(&[0, 1, 2, 3], batch.whole(&function, 25, 50).as_ref());
+    states.append(batch.whole(&function, 0, 50));
+    // A copy counts afresh; its strings have no spare room.
+    let (grown, fresh) = (states.size(), states.boxed_clone().size());
+    let text: usize = states.finish().unwrap().as_string::<i32>().iter().flatten().map(str::len).sum();
+    assert_eq!(fresh, 8 * size_of::<String>() + text);
+    assert!(grown >= fresh && grown < 3 * fresh, "{grown} for {fresh}");
+}

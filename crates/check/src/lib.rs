@@ -1,0 +1,13 @@
+//! Random cases for the engine, and the judgement of what it does with them.
+//!
+//! A [`Case`] is a specification and a list of calls, made from any string of bytes: property tests make the bytes with
+//! a seeded generator, fuzzers make them by what they reach. [`against_oracle`] compares the engine with the executable
+//! specification after every call; [`same_for_every_cut`] and [`same_for_all_threads`] compare it with itself, bit for
+//! bit.
+
+mod case;
+mod engine;
+mod judge;
+
+pub use case::{Case, KeyShape, Shape, TimeType};
+pub use judge::{against_oracle, same_for_all_threads, same_for_every_cut};
