@@ -53,7 +53,8 @@ impl Column {
     pub(crate) fn over(&self, rows: &[(usize, &Row)]) -> Value {
         let mut values: Vec<i64> = rows.iter().map(|(_, row)| row.value).collect();
         values.sort_unstable();
-        let (count, sum) = (values.len() as i64, values.iter().sum::<i64>());
+        let (count, sum) =
+            (values.len() as i64, values.iter().fold(0, |sum: i64, value| sum.wrapping_add(*value)));
         Value::Int(match self {
             Column::Count => count,
             Column::Sum => sum,

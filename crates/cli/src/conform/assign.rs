@@ -49,7 +49,8 @@ pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
     }
     let answers = ask(&questions)?;
     let mut rules = Vec::new();
-    for (number, (question, (answer, expected))) in questions.iter().zip(answers.iter().zip(rows)).enumerate() {
+    for (number, (question, (answer, expected))) in questions.iter().zip(answers.iter().zip(rows)).enumerate()
+    {
         let rule = judge(question, answer, expected)
             .map_err(|error| format!("question {number} {}: {error}", trace.input[number]))?;
         rules.extend(rule);

@@ -55,7 +55,12 @@ pub(crate) fn window(shape: Shape) -> Window {
 
 fn schema() -> SchemaRef {
     let int = |name| Field::new(name, DataType::Int64, false);
-    Arc::new(Schema::new(vec![int("ts"), Field::new("key", DataType::Utf8, false), int("value"), int("index")]))
+    Arc::new(Schema::new(vec![
+        int("ts"),
+        Field::new("key", DataType::Utf8, false),
+        int("value"),
+        int("index"),
+    ]))
 }
 
 fn aggregate(column: &Column, rows: usize) -> Aggregate {
@@ -88,7 +93,10 @@ impl Setup {
             .late_firing(LateFiring::PerRow)
             .firing_column(true);
         let builder = if self.keyed { builder.key("key") } else { builder };
-        self.columns.iter().fold(builder, |builder, column| builder.aggregate(aggregate(column, rows))).build()
+        self.columns
+            .iter()
+            .fold(builder, |builder, column| builder.aggregate(aggregate(column, rows)))
+            .build()
     }
 }
 
@@ -116,7 +124,9 @@ impl<'a> Driver<'a> {
             }
         }
         let ints = |read: fn(&(usize, &Row)) -> i64| -> ArrayRef {
-            Arc::new(rows.iter().map(read).collect::<Vec<i64>>().into_iter().map(Some).collect::<Int64Array>())
+            Arc::new(
+                rows.iter().map(read).collect::<Vec<i64>>().into_iter().map(Some).collect::<Int64Array>(),
+            )
         };
         let keys = StringArray::from_iter_values(rows.iter().map(|(_, row)| &row.key));
         let columns: Vec<ArrayRef> = vec![

@@ -66,7 +66,7 @@ impl Idleness for SinceLastRow {
         self.last = now;
     }
     fn check(&mut self, now: i64) -> bool {
-        now - self.last > self.timeout
+        now.saturating_sub(self.last) > self.timeout
     }
 }
 
@@ -87,7 +87,7 @@ impl Idleness for SinceQuietCheck {
         } else if self.start == 0 {
             self.start = now;
         } else {
-            return now - self.start > self.timeout;
+            return now.saturating_sub(self.start) > self.timeout;
         }
         false
     }
@@ -118,7 +118,8 @@ fn partition(spec: &Json) -> Result<PartitionWatermark, String> {
         other => return Err(format!("unknown watermark strategy {other:?}")),
     };
     let cadence = if per_record(spec) { Cadence::EveryRow } else { Cadence::OnRequest };
-    PartitionWatermark::new(&strategy, cadence, "ts", TickUnit::Millisecond).map_err(|error| error.to_string())
+    PartitionWatermark::new(&strategy, cadence, "ts", TickUnit::Millisecond)
+        .map_err(|error| error.to_string())
 }
 
 fn per_record(spec: &Json) -> bool {
@@ -155,7 +156,9 @@ impl Emitter {
                         self.offer(at, before);
                     }
                 }
-                Item::Periodic if self.idleness.as_mut().is_some_and(|idleness| idleness.check(self.clock)) => {
+                Item::Periodic
+                    if self.idleness.as_mut().is_some_and(|idleness| idleness.check(self.clock)) =>
+                {
                     self.mark_idle(at);
                 }
                 Item::Periodic => {
@@ -241,7 +244,9 @@ fn refused(
 ) -> Result<Verdict, String> {
     let ours = match (timeout, timer, partition) {
         (Some(timeout), Err(refusal), _) if timeout <= 0 && message.contains("idleTimeout") => refusal,
-        (_, Ok(()), Err(refusal)) if refusal.contains("negative") || refusal.contains("zero or more") => refusal,
+        (_, Ok(()), Err(refusal)) if refusal.contains("negative") || refusal.contains("zero or more") => {
+            refusal
+        }
         (..) => return Err(format!("expected {message:?}, got a generator")),
     };
     if ours.is_empty() { Err(format!("expected {message:?}, got no reason")) } else { Ok(Verdict::Ok) }

@@ -166,7 +166,8 @@ pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
     };
     let (inputs, items) = (index(&trace.spec, "partitions")?, trace.items()?);
     let (found, rejected) = Driver::new(class, inputs, WatermarkMerge::new(inputs, rule)).run(&items)?;
-    if let Some(different) = list_difference("rejected input", &rejected, &expected_rejected(trace)?, usize::to_string)
+    if let Some(different) =
+        list_difference("rejected input", &rejected, &expected_rejected(trace)?, usize::to_string)
     {
         return Err(different);
     }

@@ -102,7 +102,9 @@ impl Merger for Naive {
     fn advance(&mut self, p: usize, watermark: i64) {
         if watermark == END && !self.end_is_a_watermark {
             self.end(p);
-        } else if self.take(p, watermark) && (self.rule == Reactivation::WhenCaughtUp || watermark > self.merged) {
+        } else if self.take(p, watermark)
+            && (self.rule == Reactivation::WhenCaughtUp || watermark > self.merged)
+        {
             self.refresh();
         }
     }

@@ -50,7 +50,8 @@ impl Trace {
         let mut file = File::open(path).map_err(|error| error.to_string())?;
         let mut bytes = Vec::new();
         let zipped = path.extension().is_some_and(|extension| extension == "gz");
-        let read = if zipped { GzDecoder::new(file).read_to_end(&mut bytes) } else { file.read_to_end(&mut bytes) };
+        let read =
+            if zipped { GzDecoder::new(file).read_to_end(&mut bytes) } else { file.read_to_end(&mut bytes) };
         read.map_err(|error| error.to_string())?;
         let mut json: Value =
             serde_json::from_slice(&bytes).map_err(|error| format!("not a trace: {error}"))?;

@@ -78,9 +78,7 @@ impl Verdict {
     pub(crate) fn detail(&self) -> String {
         match self {
             Verdict::Ok => String::new(),
-            Verdict::OnPurpose(rules) => {
-                rules.iter().map(Rule::to_string).collect::<Vec<_>>().join("; ")
-            }
+            Verdict::OnPurpose(rules) => rules.iter().map(Rule::to_string).collect::<Vec<_>>().join("; "),
             Verdict::NotSupported(text) | Verdict::Fail(text) => text.clone(),
         }
     }

@@ -1,7 +1,7 @@
 //! Streams through a window operator.
 
-use highwater::watermark::{Cadence, Reactivation, WatermarkStrategy};
 use highwater::TimeDelta;
+use highwater::watermark::{Cadence, Reactivation, WatermarkStrategy};
 use serde_json::Value as Json;
 
 use super::answer::{Answer, Column, Firing, Kind, Value, list_difference};
@@ -218,13 +218,12 @@ fn expected(trace: &Trace, columns: &[Column], rules: &mut Vec<Rule>) -> Result<
 /// The watermarks that reach the operator. At the end of input Flink's channels end one after the other, which can show in
 /// between; the last word counts.
 pub(crate) fn expected_watermarks(trace: &Trace) -> Result<Vec<(usize, i64)>, String> {
+    let is_end = |at: usize| trace.input.get(at).is_some_and(|item| flag(item, "end"));
     let mut watermarks: Vec<(usize, i64)> = Vec::new();
     for said in list(&trace.expected, "watermarks")? {
         let (at, value) = (index(said, "after_input_index")?, int(said, "value")?);
         match watermarks.last_mut() {
-            Some(last) if last.0 == at && flag(&trace.input[at.min(trace.input.len() - 1)], "end") => {
-                last.1 = value;
-            }
+            Some(last) if last.0 == at && is_end(at) && value > last.1 => last.1 = value,
             _ => watermarks.push((at, value)),
         }
     }
@@ -281,7 +280,9 @@ fn refused(setup: &Setup, items: &[Item], expected: &Json) -> Result<Verdict, St
     };
     let answer = Driver::new(setup, items).map(|_| ());
     match (reason, answer) {
-        (Some((theirs, ours)), Err(error)) if message.contains(theirs) && error.contains(ours) => Ok(Verdict::Ok),
+        (Some((theirs, ours)), Err(error)) if message.contains(theirs) && error.contains(ours) => {
+            Ok(Verdict::Ok)
+        }
         (None, Ok(())) if message.contains("offset") && offset.unsigned_abs() >= slide.unsigned_abs() => {
             taken_anyway(setup, items)?;
             Ok(Verdict::of(vec![Rule::Offset]))
