@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use highwater::TimeDelta;
 
 use crate::aggregates::{self, Parsed};
-use crate::duration;
+use crate::{conform, duration, generate};
 
 /// Exact event-time windows over Parquet, CSV, NDJSON and Arrow files.
 #[derive(Debug, Parser)]
