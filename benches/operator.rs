@@ -1,0 +1,33 @@
+//! Rows a second of the whole operator, on one thread: `operator/<window>/<keys>/<disorder>`.
+//!
+//! `cargo bench -p highwater-bench` measures; with `-- --test` every bench runs once. Each checks its answer first.
+
+use criterion::{Criterion, Throughput};
+use highwater_bench::loads;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    let once = std::env::args().any(|argument| argument == "--test");
+    for load in loads(200_000) {
+        load.check();
+    }
+    let mut criterion = Criterion::default().sample_size(20).configure_from_args();
+    let mut group = criterion.benchmark_group("operator");
+    for load in loads(if once { 200_000 } else { 5_000_000 }) {
+        group.throughput(Throughput::Elements(load.rows()));
+        group.bench_function(load.id.as_str(), |bencher| {
+            bencher.iter(|| {
+                let mut results = 0;
+                let done = load.run(|output| {
+                    results += output.fired.iter().map(|batch| batch.num_rows()).sum::<usize>();
+                });
+                assert!(done.is_ok() && results > 0);
+                results
+            });
+        });
+    }
+    group.finish();
+    criterion.final_summary();
+}
