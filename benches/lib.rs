@@ -61,7 +61,13 @@ pub fn loads(rows: u64) -> Vec<Load> {
             &keys(KeyType::Dictionary),
         ),
         load("tumbling_10s/1000000_i64/jitter", Workload::W3, (10_000, 10_000), few(), &|_| {}),
-        load("sliding_24h_15m/1000_i32/jitter", Workload::W4, (24 * 60 * minute, 15 * minute), all(), &|_| {}),
+        load(
+            "sliding_24h_15m/1000_i32/jitter",
+            Workload::W4,
+            (24 * 60 * minute, 15 * minute),
+            all(),
+            &|_| {},
+        ),
         load("sliding_5m_1m/1000_i32/jitter", Workload::W1, (5 * minute, minute), all(), &|_| {}),
     ]
 }

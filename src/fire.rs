@@ -1,5 +1,8 @@
 //! Windows that are due: in order, in bulk, and gone when they have expired.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use crate::key::{Codes, Slots};
 use crate::route::Judged;
 use crate::state::{BatchRows, Inputs, Lanes, Shared, State, Table, combine};
@@ -112,27 +115,55 @@ impl Fire<'_> {
     /// Applies late rows of one batch, in order, with the firings that come between them. `codes` are those of the
     /// late rows.
     pub(crate) fn late_rows(&mut self, late: &[Judged], codes: &Codes, rows: &BatchRows<'_>) {
-        for (number, &Judged { row, watermark }) in late.iter().enumerate() {
+        let mut next = 0;
+        while next < late.len() {
+            let watermark = late[next].watermark;
             self.up_to(watermark);
-            let Some(slice) = self.grid.slice_of(rows.times[row]) else { continue };
-            let (code, null) = codes.get(number);
-            let table = self
-                .state
-                .sealed
-                .entry(slice.id)
-                .or_insert_with(|| Shared::new(Table::new(self.inputs, None)));
-            Shared::make_mut(table).update_one(rows, row, code, null);
-            self.state.open.insert(slice.id);
-            self.state.chain.touch(slice.id);
-            let mut window = self.grid.first_window_of(slice.id);
-            while window <= self.grid.last_window_of(slice.id) && self.grid.due_at(window) <= watermark {
-                if self.grid.expires_at(window) > watermark {
-                    self.state.changed.entry(window).or_default().get_or_insert(code, null);
-                }
-                window = self.grid.next(window);
-            }
+            // up to the next window that becomes due or expires, rows can be applied together
+            let unchanged = self.grid.horizon(watermark).valid_below;
+            let more = late[next + 1..].iter().take_while(|judged| judged.watermark < unchanged).count();
+            let group = match self.late_firing {
+                LateFiring::Coalesced => next..next + 1 + more,
+                LateFiring::PerRow => next..next + 1,
+            };
+            next = group.end;
+            self.late_group(late, group, codes, rows, watermark);
             if self.late_firing == LateFiring::PerRow {
                 self.late_changes(|_, _| true);
+            }
+        }
+    }
+
+    /// Applies late rows for which the same windows are due, and notes what they change.
+    fn late_group(
+        &mut self,
+        late: &[Judged],
+        group: Range<usize>,
+        codes: &Codes,
+        rows: &BatchRows<'_>,
+        watermark: i64,
+    ) {
+        let mut by_slice: BTreeMap<i128, Vec<usize>> = BTreeMap::new();
+        for number in group {
+            if let Some(slice) = self.grid.slice_of(rows.times[late[number].row]) {
+                by_slice.entry(slice.id).or_default().push(number);
+            }
+        }
+        for (slice, numbers) in by_slice {
+            let table = self.state.sealed.entry(slice);
+            let table = table.or_insert_with(|| Shared::new(Table::new(self.inputs, None)));
+            let keys = || numbers.iter().map(|&number| codes.get(number));
+            let which: Vec<_> = numbers.iter().map(|&n| late[n].row..late[n].row + 1).collect();
+            Shared::make_mut(table).update_keys(rows, &which, keys());
+            self.state.open.insert(slice);
+            self.state.chain.touch(slice);
+            let mut window = self.grid.first_window_of(slice);
+            while window <= self.grid.last_window_of(slice) && self.grid.due_at(window) <= watermark {
+                if self.grid.expires_at(window) > watermark {
+                    let changed = self.state.changed.entry(window).or_default();
+                    keys().for_each(|(code, null)| _ = changed.get_or_insert(code, null));
+                }
+                window = self.grid.next(window);
             }
         }
     }

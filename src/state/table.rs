@@ -135,10 +135,15 @@ impl Table {
         self.update_accumulators(rows, ranges, slots);
     }
 
-    /// Takes in one row, whose code is given.
-    pub(crate) fn update_one(&mut self, rows: &BatchRows<'_>, row: usize, code: Code, null: bool) {
-        let slots = [self.slots.get_or_insert(code, null)];
-        self.update_accumulators(rows, std::slice::from_ref(&(row..row + 1)), &slots);
+    /// Takes in rows whose keys are given.
+    pub(crate) fn update_keys(
+        &mut self,
+        rows: &BatchRows<'_>,
+        ranges: &[Range<usize>],
+        keys: impl Iterator<Item = (Code, bool)>,
+    ) {
+        let slots: Vec<u32> = keys.map(|(code, null)| self.slots.get_or_insert(code, null)).collect();
+        self.update_accumulators(rows, ranges, &slots);
     }
 
     fn update_accumulators(&mut self, rows: &BatchRows<'_>, ranges: &[Range<usize>], slots: &[u32]) {
