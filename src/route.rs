@@ -155,7 +155,10 @@ impl<'a> Router<'a> {
             // rows at or after this time are fresh and on time, whatever their place in the block
             let calm =
                 if after == NONE { i64::MIN } else { self.ahead.fresh_from.max(after.saturating_add(1)) };
-            if low >= calm && self.enter(low) && high <= self.targets[self.current].slice.last {
+            if after == END {
+                // every window is gone, that of the highest time too
+                self.rows(times, start, end);
+            } else if low >= calm && self.enter(low) && high <= self.targets[self.current].slice.last {
                 push(&mut self.targets[self.current].ranges, start, end);
                 self.counts.taken += (end - start) as u64;
                 self.judge.pass(high);
