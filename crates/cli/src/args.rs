@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use highwater::TimeDelta;
 
 use crate::aggregates::{self, Parsed};
-use crate::duration;
+use crate::{conform, duration, generate};
 
 /// Exact event-time windows over Parquet, CSV, NDJSON and Arrow files.
 #[derive(Debug, Parser)]
@@ -26,6 +26,10 @@ pub enum Command {
     /// Group rows into event-time windows and aggregate them.
     #[command(after_help = EXAMPLES, after_long_help = LONG_HELP)]
     Window(Box<WindowArgs>),
+    /// Make a seeded event stream to try things on.
+    Generate(Box<generate::Args>),
+    /// Compare the engine with recorded traces of Apache Flink.
+    Conform(conform::Args),
     /// Print the completion script of a shell.
     Completions {
         /// The shell.

@@ -10,6 +10,10 @@ pub mod failure;
 // `highwater window`, in the order in which rows pass.
 pub mod window;
 
+// The other commands.
+pub mod conform;
+pub mod generate;
+
 mod clock;
 mod engine;
 mod input;

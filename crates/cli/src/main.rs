@@ -5,20 +5,20 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use highwater_cli::args::{Cli, Command};
-use highwater_cli::failure::Outcome;
-use highwater_cli::window;
+use highwater_cli::failure::{Failure, Outcome};
+use highwater_cli::{conform, generate, window};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => failure.report(),
     }
 }
 
-fn run(cli: Cli) -> Outcome<()> {
+fn run(cli: Cli) -> Outcome<ExitCode> {
     match cli.command {
         Command::Window(args) => {
             if let Some(text) = args.missing() {
@@ -29,12 +29,18 @@ fn run(cli: Cli) -> Outcome<()> {
                     window.error(ErrorKind::MissingRequiredArgument, text).exit();
                 }
             }
-            window::run(&args)
+            window::run(&args).map(|()| ExitCode::SUCCESS)
         }
+        Command::Generate(args) => match generate::run(&args) {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(error @ generate::Error::Invalid { .. }) => Err(Failure::usage(error)),
+            Err(error) => Err(Failure::run(error)),
+        },
+        Command::Conform(args) => conform::run(&args).map(ExitCode::from).map_err(Failure::run),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "highwater", &mut script);
-            highwater_cli::print(&script)
+            highwater_cli::print(&script).map(|()| ExitCode::SUCCESS)
         }
     }
 }

@@ -1,0 +1,312 @@
+//! Streams through a window operator.
+
+use highwater::TimeDelta;
+use highwater::watermark::{Cadence, Reactivation, WatermarkStrategy};
+use serde_json::Value as Json;
+
+use super::answer::{Answer, Column, Firing, Kind, Value, list_difference};
+use super::engine::{Driver, Replay, Setup};
+use super::grid::Shape;
+use super::json::{flag, index, indices, int, int_or, list, text};
+use super::model::{Model, Rules};
+use super::trace::{Item, Trace};
+use super::verdict::{Rule, Verdict};
+
+/// What the engine has no answer to; `None` if it has.
+fn not_supported(spec: &Json) -> Result<Option<String>, String> {
+    let window = text(&spec["window"], "kind")?;
+    if let Some(what) = kind_not_supported(window) {
+        return Ok(Some(what));
+    }
+    let trigger = &spec["trigger"];
+    let trigger = if trigger.is_null() { "default" } else { text(trigger, "kind")? };
+    if !["default", "event_time"].contains(&trigger) {
+        return Ok(Some(format!("trigger {trigger}")));
+    }
+    if !spec["evictor"].is_null() {
+        return Ok(Some("evictors".into()));
+    }
+    let unknown = list(spec, "aggregates")?.iter().find(|name| column(name).is_err());
+    Ok(unknown.map(|name| format!("aggregate {name}")))
+}
+
+/// Why windows of this kind are not supported.
+pub(crate) fn kind_not_supported(kind: &str) -> Option<String> {
+    match kind {
+        "tumbling" | "sliding" => None,
+        "session" | "session_dynamic" => Some("sessions".into()),
+        other => Some(format!("{other} windows")),
+    }
+}
+
+fn column(name: &Json) -> Result<Column, String> {
+    name.as_str().and_then(Column::by_name).ok_or_else(|| format!("unknown aggregate {name}"))
+}
+
+/// The shape of windows in a specification.
+pub(crate) fn shape(window: &Json) -> Result<Shape, String> {
+    let size = int(window, "size_ms")?;
+    let tumbling = text(window, "kind")? == "tumbling";
+    let slide = if tumbling { size } else { int(window, "slide_ms")? };
+    Ok(Shape { size, slide, offset: int_or(window, "offset_ms", 0)?, tumbling })
+}
+
+fn setup(spec: &Json) -> Result<Setup, String> {
+    let watermark = &spec["watermark"];
+    let ms = |field: &str| Ok::<_, String>(TimeDelta::from_millis(int(watermark, field)?));
+    let strategy = match text(watermark, "strategy")? {
+        "bounded" => WatermarkStrategy::bounded_out_of_orderness(ms("bound_ms")?),
+        "ascending" => WatermarkStrategy::ascending(),
+        "max_ts_minus_delay" => WatermarkStrategy::delay(ms("delay_ms")?),
+        "none" | "explicit" => WatermarkStrategy::explicit(),
+        other => return Err(format!("unknown watermark strategy {other:?}")),
+    };
+    let cadence = match text(watermark, "emit")? {
+        "on-marker" => Cadence::OnRequest,
+        "per-record" | "explicit" => Cadence::EveryRow,
+        other => return Err(format!("unknown emission {other:?}")),
+    };
+    let reactivation = match text(watermark, "merge")? {
+        "multiplexer" => Reactivation::AtOnce,
+        "none" | "valve" => Reactivation::WhenCaughtUp,
+        other => return Err(format!("unknown merge {other:?}")),
+    };
+    let mut columns = list(spec, "aggregates")?.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+    if flag(spec, "members") {
+        columns.push(Column::Members);
+    }
+    Ok(Setup {
+        shape: shape(&spec["window"])?,
+        lateness: int(spec, "allowed_lateness_ms")?,
+        strategy,
+        cadence,
+        partitions: index(watermark, "partitions")?,
+        reactivation,
+        keyed: true,
+        columns,
+        filter_late: false,
+    })
+}
+
+pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
+    if let Some(what) = not_supported(&trace.spec)? {
+        return Ok(Verdict::NotSupported(what));
+    }
+    let (setup, items) = (setup(&trace.spec)?, trace.items()?);
+    if trace.is_refused() {
+        return refused(&setup, &items, &trace.expected);
+    }
+    let replay = replay(&setup, &items)?;
+    let mut rules = Vec::new();
+    let expected = expected(trace, &setup.columns, &mut rules)?;
+    let side_output = flag(&trace.spec, "late_side_output");
+    check_counter(&expected, index(&trace.expected, "dropped")?, side_output, &mut rules)?;
+    let model = Model {
+        shape: setup.shape,
+        lateness: setup.lateness,
+        keyed: setup.keyed,
+        columns: &setup.columns,
+        input: &items,
+        watermarks: &expected.watermarks,
+        filter_late: false,
+    };
+    rules.extend(explain(&replay, &expected, &model)?);
+    Ok(Verdict::of(rules))
+}
+
+/// Pushes the rows one by one, and once more in runs; both must say the same in the same order.
+pub(crate) fn replay(setup: &Setup, items: &[Item]) -> Result<Replay, String> {
+    let replay = Driver::new(setup, items)?.row_by_row()?;
+    if let Some(at) = replay.answer.firings.windows(2).position(|pair| order(&pair[0]) > order(&pair[1])) {
+        let (first, second) = (&replay.answer.firings[at], &replay.answer.firings[at + 1]);
+        return Err(format!("the engine's firings are out of order: {first}, then {second}"));
+    }
+    if setup.filter_late {
+        return Ok(replay);
+    }
+    let runs = Driver::new(setup, items)?.in_runs()?;
+    let bare = |firings: &[Firing]| -> Vec<Firing> {
+        firings.iter().map(|firing| Firing { at: 0, watermark: 0, ..firing.clone() }).collect()
+    };
+    let (rows_first, runs_first) = (bare(&replay.answer.firings), bare(&runs.answer.firings));
+    let different = list_difference("firing", &runs_first, &rows_first, Firing::to_string)
+        .or_else(|| list_difference("late row", &runs.answer.late, &replay.answer.late, usize::to_string));
+    match different {
+        Some(different) => Err(format!("rows pushed in runs, against one by one: {different}")),
+        None => Ok(replay),
+    }
+}
+
+/// The order that the engine promises: the row's late firings, then the watermark's, by end, then start.
+fn order(firing: &Firing) -> (usize, Kind, i64, i64) {
+    (firing.at, firing.kind, firing.end, firing.start)
+}
+
+/// Flink's drop counter: the dropped rows, or nothing where there is a side output for them.
+fn check_counter(
+    expected: &Answer,
+    counter: usize,
+    side_output: bool,
+    rules: &mut Vec<Rule>,
+) -> Result<(), String> {
+    let flinks = if side_output { 0 } else { expected.late.len() };
+    if counter != flinks {
+        return Err(format!("dropped: expected {counter}, where Flink counts {flinks}"));
+    }
+    if counter != expected.late.len() {
+        rules.push(Rule::DropCounter);
+    }
+    Ok(())
+}
+
+/// Compares the engine's answer with the expected one. Where they differ it names the rules that explain the whole of it,
+/// or fails with the first difference.
+pub(crate) fn explain(replay: &Replay, expected: &Answer, model: &Model<'_>) -> Result<Vec<Rule>, String> {
+    let found = replay.answer.clone().canonical();
+    let gaps = model.gap_rows() as u64;
+    if replay.no_window != gaps {
+        return Err(format!("rows in no window: expected {gaps}, got {}", replay.no_window));
+    }
+    let Some(first) = Answer::difference(&found, expected) else { return Ok(Vec::new()) };
+    if found.watermarks != expected.watermarks {
+        return Err(first);
+    }
+    if let Some(different) = Answer::difference(&found, &model.answer(Rules::default())?) {
+        return Err(format!("{first}; by our rules: {different}"));
+    }
+    for (wrapping, gaps_late) in [(false, true), (true, false), (true, true)] {
+        if model.answer(Rules { wrapping, gaps_late })? == *expected {
+            let gaps = gaps_late.then_some(Rule::Gap);
+            return Ok(gaps.into_iter().chain(wrapping.then_some(Rule::Arithmetic)).collect());
+        }
+    }
+    Err(first)
+}
+
+/// The trace's answer, checked for what it says twice.
+fn expected(trace: &Trace, columns: &[Column], rules: &mut Vec<Rule>) -> Result<Answer, String> {
+    let answer = &trace.expected;
+    let mut firings = Vec::new();
+    let mut last: Option<(usize, Kind, i64)> = None;
+    for (number, firing) in list(answer, "firings")?.iter().enumerate() {
+        let at = |error: String| format!("expected.firings[{number}]: {error}");
+        let firing = expected_firing(firing, columns).map_err(at)?;
+        // Timers come by time. A row's windows come latest start first, where ours come by end, then start.
+        let is_late = firing.kind == Kind::Late;
+        let order = match is_late {
+            true => (firing.at, firing.kind, firing.start.wrapping_neg()),
+            false => (firing.at, firing.kind, firing.end.wrapping_sub(1)),
+        };
+        if last.is_some_and(|last| last > order) {
+            return Err(format!("expected.firings[{number}] is out of order"));
+        }
+        if is_late && last.is_some_and(|last| (last.0, last.1) == (order.0, order.1)) {
+            rules.push(Rule::RefireOrder);
+        }
+        last = Some(order);
+        firings.push(firing);
+    }
+    let (late, dropped) = (indices(answer, "late")?, indices(answer, "dropped_indices")?);
+    let side_output = flag(&trace.spec, "late_side_output");
+    let (late, other) = if side_output { (late, dropped) } else { (dropped, late) };
+    if !other.is_empty() {
+        return Err("expected: rows are late by both side output and counter".into());
+    }
+    Ok(Answer { firings, late, watermarks: expected_watermarks(trace)? }.canonical())
+}
+
+/// The watermarks that reach the operator. At the end of input Flink's channels end one after the other, which can show in
+/// between; the last word counts.
+pub(crate) fn expected_watermarks(trace: &Trace) -> Result<Vec<(usize, i64)>, String> {
+    let is_end = |at: usize| trace.input.get(at).is_some_and(|item| flag(item, "end"));
+    let mut watermarks: Vec<(usize, i64)> = Vec::new();
+    for said in list(&trace.expected, "watermarks")? {
+        let (at, value) = (index(said, "after_input_index")?, int(said, "value")?);
+        match watermarks.last_mut() {
+            Some(last) if last.0 == at && is_end(at) && value > last.1 => last.1 = value,
+            _ => watermarks.push((at, value)),
+        }
+    }
+    if watermarks.windows(2).any(|pair| pair[0].0 >= pair[1].0 || pair[0].1 >= pair[1].1) {
+        return Err("expected.watermarks do not rise".into());
+    }
+    Ok(watermarks)
+}
+
+fn expected_firing(json: &Json, columns: &[Column]) -> Result<Firing, String> {
+    let (start, end) = (int(json, "start")?, int(json, "end")?);
+    let last = end.wrapping_sub(1);
+    let kind = match (text(json, "firing")?, text(json, "cause")?) {
+        ("main", "timer") if int(json, "timer_ts")? == last => Kind::OnTime,
+        ("late", "element") => Kind::Late,
+        (firing, cause) => return Err(format!("a {firing} firing by {cause} is not one of this trigger")),
+    };
+    if int(json, "result_ts")? != last {
+        return Err("result_ts is not the last time of the window".into());
+    }
+    Ok(Firing {
+        at: index(json, "at_input_index")?,
+        kind,
+        end,
+        start,
+        key: Some(text(json, "key")?.into()),
+        watermark: int(json, "watermark")?,
+        values: expected_values(json, columns)?,
+    })
+}
+
+/// The values of result columns.
+pub(crate) fn expected_values(json: &Json, columns: &[Column]) -> Result<Vec<Value>, String> {
+    let value = |column: &Column| match column {
+        Column::Members => {
+            let members = indices(json, column.name())?;
+            Ok(Value::List(members.into_iter().map(|index| index as i64).collect()))
+        }
+        _ => int(json, column.name()).map(Value::Int),
+    };
+    columns.iter().map(value).collect()
+}
+
+/// Flink refuses. So do we, for a reason that the specification shows; or we do not, by rule 2, and the answer is then that
+/// of the definition.
+fn refused(setup: &Setup, items: &[Item], expected: &Json) -> Result<Verdict, String> {
+    let message = text(expected, "message")?;
+    let Shape { size, slide, offset, .. } = setup.shape;
+    let reason = match () {
+        () if setup.lateness < 0 => Some(("lateness", "allowed_lateness")),
+        () if size <= 0 => Some(("size", "window size")),
+        () if slide <= 0 => Some(("slide", "window slide")),
+        () => None,
+    };
+    let answer = Driver::new(setup, items).map(|_| ());
+    match (reason, answer) {
+        (Some((theirs, ours)), Err(error)) if message.contains(theirs) && error.contains(ours) => {
+            Ok(Verdict::Ok)
+        }
+        (None, Ok(())) if message.contains("offset") && offset.unsigned_abs() >= slide.unsigned_abs() => {
+            taken_anyway(setup, items)?;
+            Ok(Verdict::of(vec![Rule::Offset]))
+        }
+        (_, Err(error)) => Err(format!("expected {message:?}, got {error:?}")),
+        (_, Ok(())) => Err(format!("expected {message:?}, got an operator")),
+    }
+}
+
+/// What Flink refuses and we take has the answer of the definition.
+pub(crate) fn taken_anyway(setup: &Setup, items: &[Item]) -> Result<(), String> {
+    let replay = replay(setup, items)?;
+    let model = Model {
+        shape: setup.shape,
+        lateness: setup.lateness,
+        keyed: setup.keyed,
+        columns: &setup.columns,
+        input: items,
+        watermarks: &replay.answer.watermarks,
+        filter_late: setup.filter_late,
+    };
+    let by_definition = model.answer(Rules::default())?;
+    match Answer::difference(&replay.answer.canonical(), &by_definition) {
+        Some(different) => Err(format!("by our rules: {different}")),
+        None => Ok(()),
+    }
+}
