@@ -142,7 +142,7 @@ pub enum OnNull {
 /// How often late rows make a window fire again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LateFiringArg {
-    /// Once for all late rows that arrive together (in one run of at most 1,024 rows)
+    /// Once for all late rows among some 32,768 that are taken in together (fewer with --idle)
     Coalesced,
     /// Once per late row, as Flink does
     PerRow,

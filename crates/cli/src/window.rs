@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::stats::{AtEnd, Report};
 use crate::text::watermark_text;
 
-/// Rows that are pushed in one call, at least. A constant, for late firings are coalesced over a call.
+/// A call is made once so many rows wait for it. A constant, for late firings are coalesced over a call.
 const CALL: usize = 32 * 1_024;
 
 /// Runs the command.

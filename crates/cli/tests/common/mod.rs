@@ -101,7 +101,7 @@ impl Place {
     }
 
     pub fn bytes(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+        std::fs::read(self.path(name)).expect("a file")
     }
 
     /// The names of all files, sorted.
