@@ -152,17 +152,47 @@ impl<'a> Router<'a> {
             if after >= self.ahead.valid_below {
                 self.ahead = self.grid.horizon(after);
             }
-            let fresh = low >= self.ahead.fresh_from && (low > after || after == NONE);
-            if fresh && self.enter(low) && high <= self.targets[self.current].slice.last {
+            // rows at or after this time are fresh and on time, whatever their place in the block
+            let calm =
+                if after == NONE { i64::MIN } else { self.ahead.fresh_from.max(after.saturating_add(1)) };
+            if low >= calm && self.enter(low) && high <= self.targets[self.current].slice.last {
                 push(&mut self.targets[self.current].ranges, start, end);
                 self.counts.taken += (end - start) as u64;
                 self.judge.pass(high);
+            } else if high >= calm && self.enter(high) {
+                self.block(times, start, end, calm);
             } else {
                 self.rows(times, start, end);
             }
             start = end;
         }
         &self.targets[..self.used]
+    }
+
+    /// A block of which some rows are calm and in the current slice: only the others are looked at one by one.
+    fn block(&mut self, times: &[i64], from: usize, to: usize, calm: i64) {
+        let main = self.current;
+        let slice = self.targets[main].slice;
+        let mut others = !within(&times[from..to], slice.first.max(calm), slice.last) & ones(to - from);
+        let mut start = from;
+        while others != 0 {
+            let row = from + others.trailing_zeros() as usize;
+            self.run(main, times, start, row);
+            self.rows(times, row, row + 1);
+            start = row + 1;
+            others &= others - 1;
+        }
+        self.run(main, times, start, to);
+        self.current = main;
+    }
+
+    /// Calm rows of one slice.
+    fn run(&mut self, target: usize, times: &[i64], from: usize, to: usize) {
+        if from < to {
+            push(&mut self.targets[target].ranges, from, to);
+            self.counts.taken += (to - from) as u64;
+            self.judge.pass(bounds(&times[from..to]).1);
+        }
     }
 
     /// Each row on its own.
@@ -243,7 +273,33 @@ fn push(ranges: &mut Vec<Range<usize>>, start: usize, end: usize) {
     }
 }
 
+/// The lowest and the highest time. Four at a time, for a comparison waits for the one before it.
 #[inline]
 fn bounds(times: &[i64]) -> (i64, i64) {
-    times.iter().fold((i64::MAX, i64::MIN), |(low, high), &time| (low.min(time), high.max(time)))
+    let mut low = [i64::MAX; 4];
+    let mut high = [i64::MIN; 4];
+    let (fours, rest) = times.as_chunks::<4>();
+    for four in fours {
+        for lane in 0..4 {
+            low[lane] = low[lane].min(four[lane]);
+            high[lane] = high[lane].max(four[lane]);
+        }
+    }
+    let ends = (low[0].min(low[1]).min(low[2].min(low[3])), high[0].max(high[1]).max(high[2].max(high[3])));
+    rest.iter().fold(ends, |(low, high), &time| (low.min(time), high.max(time)))
+}
+
+/// One bit for each time (at most 64) that is in `first..=last`.
+#[inline]
+fn within(times: &[i64], first: i64, last: i64) -> u64 {
+    if first > last {
+        return 0;
+    }
+    let span = last.wrapping_sub(first) as u64;
+    let inside = |time: i64| time.wrapping_sub(first) as u64 <= span;
+    times.iter().enumerate().fold(0, |bits, (row, &time)| bits | u64::from(inside(time)) << row)
+}
+
+fn ones(count: usize) -> u64 {
+    u64::MAX >> (64 - count)
 }

@@ -274,16 +274,17 @@ impl Batch {
     fn len(&self) -> usize {
         self.times.len()
     }
-    /// Feeds rows `from..to` of the batch as a batch of their own, in ranges of up to three rows.
+    /// Feeds rows `from..to` in ranges of up to three: cut out as a batch of their own, or in place if `from` is odd.
     fn feed(&self, accumulator: &mut dyn Accumulator, from: usize, to: usize) {
         accumulator.resize(SLOTS);
-        let column = self.column.slice(from, to - from);
+        let start = if from % 2 == 1 { 0 } else { from };
+        let column = self.column.slice(start, to - start);
         let ranges: Vec<_> =
-            (0..to - from).step_by(3).map(|start| start..(start + 3).min(to - from)).collect();
+            (from..to).step_by(3).map(|row| row - start..(row + 3).min(to) - start).collect();
         let rows = Rows {
             column: (!self.star).then_some(&column),
-            times: &self.times[from..to],
-            first_arrival: 100 + from as u64,
+            times: &self.times[start..to],
+            first_arrival: 100 + start as u64,
             ranges: &ranges,
         };
         accumulator.update(&self.slots[from..to], &rows);
@@ -559,6 +560,10 @@ fn slots_can_be_moved() {
         let copy = moved.boxed_clone();
         batch.feed(moved.as_mut(), 0, 12);
         assert_eq!(finished(copy.boxed_clone()), whole, "{context}");
+        // Slots that have seen nothing are moved as such.
+        let mut halves = copy.gather(&[0, 1]);
+        halves.append(copy.gather(&[2, 3]));
+        assert_eq!(finished(halves), whole, "{context}");
         // Any order, any selection; merging can lead slots elsewhere.
         let mut swapped = batch.whole(function, 0, 0);
         swapped.merge(&[2, 1, 0], copy.gather(&[2, 1, 0]).as_ref());

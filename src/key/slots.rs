@@ -262,13 +262,17 @@ impl Slots {
 /// Slots of the codes up to the first that is not in the array; returns how many those are.
 #[inline]
 fn find_in_array(base: Code, table: &[u32], codes: &[Code], slots: &mut Vec<u32>) -> usize {
-    for (done, &code) in codes.iter().enumerate() {
-        match table.get(code.wrapping_sub(base) as usize) {
-            Some(&slot) if slot != EMPTY => slots.push(slot),
-            _ => return done,
-        }
+    let before = slots.len();
+    let find = |&code: &Code| table.get(code.wrapping_sub(base) as usize).copied().unwrap_or(EMPTY);
+    slots.extend(codes.iter().map(find));
+    // new keys are rare: one look at all slots is cheaper than one branch a row
+    let found = &slots[before..];
+    if found.iter().fold(0, |max, &slot| slot.max(max)) < EMPTY {
+        return codes.len();
     }
-    codes.len()
+    let done = found.iter().position(|&slot| slot == EMPTY).unwrap_or(codes.len());
+    slots.truncate(before + done);
+    done
 }
 
 const TAG: u64 = 0xffff_ffff_0000_0000;

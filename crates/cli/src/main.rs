@@ -1,29 +1,46 @@
-//! The `highwater` command.
+//! Reads the command line, runs the command, tells how it ended.
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use highwater_cli::conform;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use highwater_cli::args::{Cli, Command};
+use highwater_cli::failure::{Failure, Outcome};
+use highwater_cli::{conform, generate, window};
 
-#[derive(Parser)]
-#[command(name = "highwater", version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    Conform(conform::Args),
-}
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let Command::Conform(args) = Cli::parse().command;
-    match conform::run(&args) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+    match run(Cli::parse()) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Outcome<ExitCode> {
+    match cli.command {
+        Command::Window(args) => {
+            if let Some(text) = args.missing() {
+                let mut command = Cli::command();
+                command.build();
+                let window = command.find_subcommand_mut("window");
+                if let Some(window) = window {
+                    window.error(ErrorKind::MissingRequiredArgument, text).exit();
+                }
+            }
+            window::run(&args).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Generate(args) => match generate::run(&args) {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(error @ generate::Error::Invalid { .. }) => Err(Failure::usage(error)),
+            Err(error) => Err(Failure::run(error)),
+        },
+        Command::Conform(args) => conform::run(&args).map(ExitCode::from).map_err(Failure::run),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "highwater", &mut script);
+            highwater_cli::print(&script).map(|()| ExitCode::SUCCESS)
         }
     }
 }

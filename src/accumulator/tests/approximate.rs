@@ -143,6 +143,24 @@ fn sketches_take_every_float() {
     assert_eq!(value(over(&Function::Quantile(0.99), &[1.0, 3.0], 0, 0)), 1.0);
 }
 
+#[test]
+fn sketches_find_the_documented_rank() {
+    // Fifty values in buckets of their own; 1/49 * 49 is below 1 in floats.
+    let values: Vec<f64> = (0..50).map(|i| 1.5_f64.powi(i)).collect();
+    for (rank, exact) in values.iter().enumerate() {
+        let given = value(over(&Function::Quantile((rank as f64 + 0.25) / 49.0), &values, 0, 0));
+        assert!((given - exact).abs() <= 0.0101 * exact, "rank {rank}: {given}, exactly {exact}");
+    }
+    // The middle of the one bucket is elsewhere, of the largest floats beyond them.
+    for same in [7.0, f64::MAX, f64::MIN] {
+        assert_eq!(value(over(&Function::Quantile(0.5), &[same; 3], 0, 0)), same);
+    }
+    // The smallest value is exact, but zeros are one.
+    for zeros in [[0.0, -0.0], [-0.0, 0.0]] {
+        assert_eq!(value(over(&Function::Quantile(0.0), &zeros, 0, 0)).to_bits(), 0);
+    }
+}
+
 fn distinct(from: i64, to: i64) -> Box<dyn Accumulator> {
     let mut all = accumulator(&Function::ApproxDistinct, Some(&DataType::Int64), 0);
     feed(all.as_mut(), Arc::new(Int64Array::from_iter_values(from..to)), 0);

@@ -166,6 +166,10 @@ fn means_are_rounded_once() {
     let odd = (1_i64 << 53) + 1;
     assert_eq!(float(&Function::Mean, Int64Array::from(vec![odd, odd, odd])), 2.0_f64.powi(53));
     assert_eq!(float(&Function::Mean, Int64Array::from(vec![odd, odd, odd + 1])), 2.0_f64.powi(53) + 2.0);
+    // (3 (2^63 + 2^10) + 1) / 3 is a third above the middle of two floats 2^11 apart: up, not to even.
+    let middle = (1_u64 << 63) + (1 << 10);
+    let above = UInt64Array::from(vec![middle, middle, middle + 1]);
+    assert_eq!(float(&Function::Mean, above), 2.0_f64.powi(63) + 2.0_f64.powi(11));
     // (12.34 + 12.36) / 2 = 12.35.
     let decimals = Decimal128Array::from(vec![1234, 1236]).with_precision_and_scale(10, 2).unwrap();
     assert_eq!(float(&Function::Mean, decimals), 12.35);
@@ -196,6 +200,10 @@ fn variances() {
     // One value: no degree of freedom for a sample.
     assert!(result(&variance(true, false), Int64Array::from(vec![5])).is_null(0));
     assert_eq!(float(&variance(false, false), Int64Array::from(vec![5])), 0.0);
+    // Taken over as it is: the formula for merging would square 1e200.
+    let mut taken = one_slot(&variance(false, false), Arc::new(Float64Array::new_null(1)));
+    taken.merge(&[0], one_slot(&variance(false, false), Arc::new(Float64Array::from(vec![1e200]))).as_ref());
+    assert_eq!(scalar(&taken.finish().unwrap(), 0), Scalar::Float(0.0));
     // Decimals are scaled: 1.0 and 3.0 have variance 1 around 2.
     let decimals = Decimal128Array::from(vec![10, 30]).with_precision_and_scale(4, 1).unwrap();
     close(float(&variance(false, false), decimals), 1.0);
@@ -219,15 +227,21 @@ fn first_and_last_go_by_time_then_arrival() {
         assert_eq!(&run(Function::First), &column.slice(1, 1));
         assert_eq!(&run(Function::Last), &column.slice(3, 1));
     }
-    // The ends of time, where an empty slot starts.
-    for (time, function) in [(i64::MIN, Function::Last), (i64::MAX, Function::First)] {
-        let batch = Batch {
-            column: Arc::new(Int64Array::from(vec![7])),
-            times: vec![time],
-            slots: vec![0],
-            star: false,
-        };
-        assert_eq!(scalar(&batch.whole(&function, 0, 1).finish().unwrap(), 0), Scalar::Int(7));
+}
+
+#[test]
+fn the_ends_of_time_are_times() {
+    // An empty slot starts from these very places, and must neither win over a row there nor overwrite it.
+    for (time, arrival, function) in [(i64::MIN, 0, Function::Last), (i64::MAX, u64::MAX, Function::First)] {
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+        let ranges = [0..0, 0..1];
+        let rows = Rows { column: Some(&column), times: &[time], first_arrival: arrival, ranges: &ranges };
+        let mut slot = accumulator(&function, Some(&DataType::Int64), 0);
+        slot.resize(1);
+        let empty = slot.boxed_clone();
+        slot.update(&[0], &rows);
+        slot.merge(&[0], empty.as_ref());
+        assert_eq!(scalar(&slot.finish().unwrap(), 0), Scalar::Int(7));
     }
 }
 
@@ -258,4 +272,8 @@ fn heap_is_counted_as_it_grows() {
     let text: usize = states.finish().unwrap().as_string::<i32>().iter().flatten().map(str::len).sum();
     assert_eq!(fresh, 8 * size_of::<String>() + text);
     assert!(grown >= fresh && grown < 3 * fresh, "{grown} for {fresh}");
+    let mut merged = batch.whole(&function, 0, 0);
+    let (empty, full) = (merged.size(), batch.whole(&function, 0, 50));
+    merged.merge(&[0, 1, 2, 3], full.as_ref());
+    assert!(merged.size() - empty >= full.boxed_clone().size() - 4 * size_of::<String>());
 }

@@ -1,0 +1,361 @@
+//! The command line, as clap reads it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use highwater::TimeDelta;
+
+use crate::aggregates::{self, Parsed};
+use crate::{conform, duration, generate};
+
+/// Exact event-time windows over Parquet, CSV, NDJSON and Arrow files.
+#[derive(Debug, Parser)]
+#[command(name = "highwater", version, propagate_version = true, max_term_width = 110, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 the data or the machine stood in the way, \
+                          2 the command line asks for what cannot be done.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Group rows into event-time windows and aggregate them.
+    #[command(after_help = EXAMPLES, after_long_help = LONG_HELP)]
+    Window(Box<WindowArgs>),
+    /// Make a seeded event stream to try things on.
+    Generate(Box<generate::Args>),
+    /// Compare the engine with recorded traces of Apache Flink.
+    Conform(conform::Args),
+    /// Print the completion script of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  highwater window calls.ndjson --time ts --key tenant --tumble 1m --bound 20s --agg 'sum(usd) as usd' --agg count
+  highwater window a.parquet b.parquet --time ts --hop 5m,1m --bound 20s --agg 'p99(ms)' --out result.parquet
+  cat calls.csv | highwater window - --time ts --tumble 1h --ascending --format csv
+  highwater window calls.csv --time ts --tumble 1m --bound 5s --late late.csv --rejected bad.csv --stats stats.json";
+
+const LONG_HELP: &str = "\
+Examples:
+  highwater window calls.ndjson --time ts --key tenant --tumble 1m --bound 20s --agg 'sum(usd) as usd' --agg count
+      the first minutes of a gateway's cost, per tenant; rows may be up to 20 s out of order
+  highwater window a.parquet b.parquet --time ts --hop 5m,1m --bound 20s --agg 'p99(ms)' --out result.parquet
+      windows of five minutes, one every minute, over two partitions
+  cat calls.csv | highwater window - --time ts --tumble 1h --ascending --format csv
+      standard input, rows never out of order
+  highwater window calls.csv --time ts --tumble 1m --bound 5s --late late.csv --rejected bad.csv --stats stats.json
+      keep the rows that no window took, and all counters
+  highwater window eu.csv us.csv --time ts --ingest-time seen --max-future 1h --idle 30s --tumble 1m --bound 5s
+      replay two partitions in the order they were seen; a partition silent for 30 s holds nothing back
+
+Order of rows:
+  Every input is a partition, unless --partition-by splits them. The order of rows inside an input never changes.
+  Without --ingest-time the inputs take turns of 1,024 rows, in the order given, until each ends; an input that ends is
+  a finished partition from then on. With --ingest-time rows are merged by that column (ties: in the order of the
+  inputs; a null, or a step back, counts as the largest time seen so far in that input). Neither --batch-rows nor
+  --threads has any influence on the output.
+
+Idleness:
+  With --idle the clock is the ingest time: it stands at a row's ingest time when that row is taken, so a replay shows
+  what a consumer would have seen. A partition without rows for the timeout no longer holds the watermark back.
+
+Durations:
+  20s, 1m30s, 250ms, 5us, 1.5h, 7d, 2w, PT1M, P1DT12H. Days have 24 hours; months and years are refused.
+
+Text inputs:
+  The columns of CSV and NDJSON are inferred from the first 1,000 rows; --schema overrides. ISO 8601 text in the time
+  columns becomes a UTC timestamp in milliseconds, or finer if a value has more digits; whole numbers need --time-unit.
+  Only the columns that the command names are read, unless --late or --rejected keeps whole rows.";
+
+/// The formats that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum InputFormat {
+    /// Apache Parquet (.parquet)
+    Parquet,
+    /// Comma-separated values with a header (.csv; .tsv with tabs)
+    Csv,
+    /// One JSON object per line (.ndjson, .jsonl)
+    Ndjson,
+    /// Arrow IPC, file or stream (.arrow, .arrows, .ipc, .feather)
+    Arrow,
+}
+
+/// The formats that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// Columns for people
+    Table,
+    /// Comma-separated values with a header (.csv)
+    Csv,
+    /// One JSON object per line (.ndjson, .jsonl)
+    Ndjson,
+    /// Apache Parquet (.parquet)
+    Parquet,
+    /// Arrow IPC file (.arrow, .ipc, .feather)
+    Arrow,
+}
+
+/// What one tick of a whole-number time column is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TimeUnitArg {
+    /// Seconds
+    S,
+    /// Milliseconds
+    Ms,
+    /// Microseconds
+    Us,
+    /// Nanoseconds
+    Ns,
+}
+
+impl From<TimeUnitArg> for arrow_schema::TimeUnit {
+    fn from(unit: TimeUnitArg) -> Self {
+        match unit {
+            TimeUnitArg::S => arrow_schema::TimeUnit::Second,
+            TimeUnitArg::Ms => arrow_schema::TimeUnit::Millisecond,
+            TimeUnitArg::Us => arrow_schema::TimeUnit::Microsecond,
+            TimeUnitArg::Ns => arrow_schema::TimeUnit::Nanosecond,
+        }
+    }
+}
+
+/// What happens to a row without event time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnNull {
+    /// Hand it to --rejected with its reason
+    Reject,
+    /// Stop with an error
+    Error,
+    /// Count it
+    Drop,
+}
+
+/// How often late rows make a window fire again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LateFiringArg {
+    /// Once for all late rows that arrive together (in one run of at most 1,024 rows)
+    Coalesced,
+    /// Once per late row, as Flink does
+    PerRow,
+}
+
+/// How a partition that was idle comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReactivationArg {
+    /// It counts again once it has reached the merged watermark
+    WhenCaughtUp,
+    /// It counts at once: the merged watermark waits for it
+    AtOnce,
+}
+
+/// When watermarks are taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CadenceArg {
+    /// After every row.
+    EveryRow,
+    /// After every run of rows of one input.
+    EveryBatch,
+    /// After so much event time.
+    Every(TimeDelta),
+}
+
+fn cadence(text: &str) -> Result<CadenceArg, String> {
+    match text {
+        "every-row" => Ok(CadenceArg::EveryRow),
+        "every-batch" => Ok(CadenceArg::EveryBatch),
+        _ => duration::parse_length(text)
+            .map(CadenceArg::Every)
+            .map_err(|error| format!("{error}; allowed are every-row, every-batch and a duration")),
+    }
+}
+
+/// `SIZE,SLIDE`.
+fn hop(text: &str) -> Result<(TimeDelta, TimeDelta), String> {
+    let (size, slide) =
+        text.split_once(',').ok_or_else(|| format!("{text:?} is not SIZE,SLIDE; write it as in 5m,1m"))?;
+    Ok((duration::parse_length(size)?, duration::parse_length(slide)?))
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text {
+        "\\t" | "tab" => Ok(b'\t'),
+        _ => match text.as_bytes() {
+            [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Ok(*byte),
+            _ => Err(format!("{text:?} is not one ASCII character (or tab)")),
+        },
+    }
+}
+
+/// The arguments of `highwater window`.
+#[derive(Debug, Args)]
+pub struct WindowArgs {
+    /// Files to read, each a partition; - is standard input
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<PathBuf>,
+
+    /// Input options.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Window options.
+    #[command(flatten)]
+    pub shape: ShapeArgs,
+    /// Watermark options.
+    #[command(flatten)]
+    pub watermark: WatermarkArgs,
+    /// Output options.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Resource options.
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+}
+
+/// How rows are read.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
+pub struct InputArgs {
+    /// Format of all inputs [default: by extension; standard input: by its first bytes]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub input_format: Option<InputFormat>,
+    /// Types of CSV and NDJSON columns, as in 'ts:timestamp_ms,usd:f64,qty:i64,name:utf8'
+    #[arg(long, value_name = "COLUMN:TYPE,...", value_parser = crate::input::types::parse)]
+    pub schema: Option<crate::input::types::Overrides>,
+    /// Separator of CSV columns [default: comma; tab for .tsv]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    pub delimiter: Option<u8>,
+    /// Column with the event time
+    #[arg(long, value_name = "COLUMN")]
+    pub time: String,
+    /// What a tick of a whole-number event time is worth; for ISO text, the precision to read
+    #[arg(long, value_enum, value_name = "UNIT")]
+    pub time_unit: Option<TimeUnitArg>,
+    /// Column whose values are the partitions, instead of the inputs (files only: they are read twice)
+    #[arg(long, value_name = "COLUMN")]
+    pub partition_by: Option<String>,
+    /// Most partitions that --partition-by may find
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub max_partitions: u32,
+    /// Column with the time at which a row was received: rows are merged by it
+    #[arg(long, value_name = "COLUMN")]
+    pub ingest_time: Option<String>,
+    /// Reject rows whose event time is further than this beyond their ingest time
+    #[arg(long, value_name = "D", requires = "ingest_time", value_parser = duration::parse_tolerance)]
+    pub max_future: Option<TimeDelta>,
+    /// What happens to a row without event time
+    #[arg(long, value_enum, value_name = "POLICY", default_value = "reject")]
+    pub on_null: OnNull,
+}
+
+/// What is computed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Windows")]
+pub struct ShapeArgs {
+    /// Key column (repeatable; none: one result per window)
+    #[arg(long, value_name = "COLUMN")]
+    pub key: Vec<String>,
+    /// Windows of this size, one after the other
+    #[arg(long, value_name = "SIZE", value_parser = duration::parse_length, conflicts_with = "hop")]
+    pub tumble: Option<TimeDelta>,
+    /// Windows of SIZE, a new one every SLIDE
+    #[arg(long, value_name = "SIZE,SLIDE", value_parser = hop)]
+    pub hop: Option<(TimeDelta, TimeDelta)>,
+    /// Shift window starts from the epoch; may be negative
+    #[arg(long, value_name = "D", value_parser = duration::parse, allow_hyphen_values = true)]
+    pub offset: Option<TimeDelta>,
+    /// What to compute, as in 'sum(usd) as usd' (repeatable) [default: count]
+    ///
+    /// Functions: count, count(x), sum(x), min(x), max(x), mean(x), stddev(x), var(x), stddev_pop(x), var_pop(x),
+    /// first(x), last(x), quantile(x,0.99), p99(x), approx_distinct(x), reservoir_quantile(x,0.99[,capacity]).
+    #[arg(long, value_name = "FUNCTION", value_parser = aggregates::parse)]
+    pub agg: Vec<Parsed>,
+    /// Add the column `firing`: on_time or late
+    #[arg(long)]
+    pub firing: bool,
+    /// Sort the results of a window by key
+    #[arg(long)]
+    pub sort: bool,
+}
+
+/// When windows fire.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Watermark (one of --bound, --ascending, --delay)")]
+pub struct WatermarkArgs {
+    /// Rows are at most D out of order: the watermark is the largest time seen - D - 1 tick
+    #[arg(long, value_name = "D", value_parser = duration::parse_tolerance, conflicts_with_all = ["ascending", "delay"])]
+    pub bound: Option<TimeDelta>,
+    /// Rows are never out of order: the same as --bound 0
+    #[arg(long, conflicts_with = "delay")]
+    pub ascending: bool,
+    /// The watermark is the largest time seen - D, as in Flink SQL
+    #[arg(long, value_name = "D", value_parser = duration::parse_tolerance)]
+    pub delay: Option<TimeDelta>,
+    /// Keep fired windows for D, for late rows to update them [default: 0]
+    #[arg(long, value_name = "D", value_parser = duration::parse_tolerance)]
+    pub lateness: Option<TimeDelta>,
+    /// Leave out of the watermark a partition that is silent for D of ingest time
+    #[arg(long, value_name = "D", requires = "ingest_time", value_parser = duration::parse_length)]
+    pub idle: Option<TimeDelta>,
+    /// How a partition that was idle comes back [default: when-caught-up]
+    #[arg(long, value_enum, value_name = "RULE", requires = "idle")]
+    pub reactivation: Option<ReactivationArg>,
+    /// When the watermark moves: every-row, every-batch (a run of rows of one input), or after so much event time
+    #[arg(long, value_name = "CADENCE", default_value = "every-row", value_parser = cadence)]
+    pub cadence: CadenceArg,
+    /// How often late rows make a window fire again
+    #[arg(long, value_enum, value_name = "RULE", default_value = "coalesced")]
+    pub late_firing: LateFiringArg,
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// File for the results; - is standard output
+    #[arg(long, value_name = "PATH", default_value = "-")]
+    pub out: PathBuf,
+    /// Format of the results [default: by the extension of --out; else table]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<OutputFormat>,
+    /// File for late rows, by extension; - is standard output (as NDJSON)
+    #[arg(long, value_name = "PATH")]
+    pub late: Option<PathBuf>,
+    /// File for rejected rows, by extension; - is standard output (as NDJSON)
+    #[arg(long, value_name = "PATH")]
+    pub rejected: Option<PathBuf>,
+    /// File for all counters and watermarks as JSON; - is standard output
+    #[arg(long, value_name = "PATH")]
+    pub stats: Option<PathBuf>,
+    /// No summary and no progress on stderr
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// How much of the machine it takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Resources")]
+pub struct ResourceArgs {
+    /// Threads of the engine [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Rows decoded at a time; has no influence on the output
+    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub batch_rows: u32,
+    /// Stop with an error at more open slices of time than this
+    #[arg(long, value_name = "N")]
+    pub max_open_slices: Option<usize>,
+    /// Stop with an error at more keys than this
+    #[arg(long, value_name = "N")]
+    pub max_keys: Option<usize>,
+    /// Stop with an error at more bytes of state than this
+    #[arg(long, value_name = "BYTES")]
+    pub max_state_bytes: Option<usize>,
+}

@@ -1,0 +1,160 @@
+//! What can be decided before any row is read: formats, columns, contradictions.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
+
+use crate::args::{OutputFormat, WindowArgs};
+use crate::failure::{Failure, Outcome};
+use crate::output::{format_of, is_stdout};
+
+/// The format of each output.
+pub(crate) struct Plan {
+    pub(crate) out: OutputFormat,
+    pub(crate) late: Option<OutputFormat>,
+    pub(crate) rejected: Option<OutputFormat>,
+}
+
+impl WindowArgs {
+    /// A choice that has not been made, and what to choose from.
+    pub fn missing(&self) -> Option<&'static str> {
+        if self.shape.tumble.is_none() && self.shape.hop.is_none() {
+            return Some(
+                "choose the windows: --tumble SIZE (one after the other) or --hop SIZE,SLIDE (overlapping, a new one \
+                 every SLIDE)",
+            );
+        }
+        let watermark = &self.watermark;
+        if watermark.bound.is_none() && !watermark.ascending && watermark.delay.is_none() {
+            return Some(
+                "choose how the watermark follows the rows: --bound D (rows are at most D out of order), --ascending \
+                 (they are never out of order), or --delay D (Flink SQL's ts - INTERVAL)",
+            );
+        }
+        None
+    }
+
+    /// The columns that hold times.
+    pub(crate) fn time_columns(&self) -> Vec<&str> {
+        [Some(&self.input.time), self.input.ingest_time.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect()
+    }
+
+    /// Whether an aggregate takes only numbers from a column.
+    pub(crate) fn needs_number(&self, column: &str) -> bool {
+        self.shape.agg.iter().any(|parsed| parsed.numeric && parsed.aggregate.column() == Some(column))
+    }
+}
+
+impl Plan {
+    pub(crate) fn new(args: &WindowArgs) -> Outcome<Self> {
+        if let Some(text) = args.missing() {
+            return Err(Failure::usage(text));
+        }
+        let output = &args.output;
+        let out = match (output.format, is_stdout(&output.out)) {
+            (Some(format), _) => format,
+            (None, true) => OutputFormat::Table,
+            (None, false) => by_extension("--out", &output.out, " or use --format")?,
+        };
+        let side = |flag: &str, path: &Option<std::path::PathBuf>| match path {
+            None => Ok(None),
+            Some(path) if is_stdout(path) => Ok(Some(OutputFormat::Ndjson)),
+            Some(path) => by_extension(flag, path, "").map(Some),
+        };
+        let plan = Plan {
+            out,
+            late: side("--late", &output.late)?,
+            rejected: side("--rejected", &output.rejected)?,
+        };
+        plan.refuse_collisions(args)?;
+        Ok(plan)
+    }
+
+    /// No two outputs into one place, except JSON after a table.
+    fn refuse_collisions(&self, args: &WindowArgs) -> Outcome<()> {
+        let output = &args.output;
+        let mut places: Vec<(&str, &Path)> = vec![("--out", &output.out)];
+        let others = [("--late", &output.late), ("--rejected", &output.rejected), ("--stats", &output.stats)];
+        for (flag, path) in
+            others.iter().filter_map(|(flag, path)| path.as_ref().map(|path| (*flag, path.as_path())))
+        {
+            let taken = places.iter().find(|(_, other)| *other == path);
+            let after_table = flag == "--stats" && is_stdout(path) && self.out == OutputFormat::Table;
+            match taken {
+                Some((other, _)) if !(after_table && *other == "--out") => {
+                    let place = if is_stdout(path) {
+                        "standard output".to_string()
+                    } else {
+                        path.display().to_string()
+                    };
+                    return Err(Failure::usage(format_args!(
+                        "{other} and {flag} both write to {place}; give one of them another path"
+                    )));
+                }
+                _ => places.push((flag, path)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns that are read: those that flags name, or all of them if whole rows are kept.
+    pub(crate) fn columns(&self, args: &WindowArgs, all: &SchemaRef) -> Outcome<SchemaRef> {
+        let mut named: Vec<(String, &str)> = vec![("--time".into(), &args.input.time)];
+        named.extend(args.shape.key.iter().map(|column| ("--key".into(), column.as_str())));
+        for parsed in &args.shape.agg {
+            let flag = format!("--agg {}", parsed.aggregate.name());
+            named.extend(parsed.aggregate.column().map(|column| (flag, column)));
+        }
+        named.extend(args.input.ingest_time.iter().map(|column| ("--ingest-time".into(), column.as_str())));
+        named.extend(args.input.partition_by.iter().map(|column| ("--partition-by".into(), column.as_str())));
+        for (flag, column) in &named {
+            if all.index_of(column).is_err() {
+                let known: Vec<&str> = all.fields().iter().map(|field| field.name().as_str()).collect();
+                return Err(Failure::usage(format_args!(
+                    "{flag}: the input has no column {column:?}; it has {}",
+                    if known.is_empty() { "none, for it has no rows".into() } else { known.join(", ") }
+                )));
+            }
+        }
+        check_time(args, all)?;
+        if self.late.is_some() || self.rejected.is_some() {
+            return Ok(all.clone());
+        }
+        let used = all.fields().iter().filter(|field| named.iter().any(|(_, column)| column == field.name()));
+        Ok(Arc::new(Schema::new(used.cloned().collect::<Vec<_>>())))
+    }
+}
+
+/// The time column must say, or be told, what it counts.
+fn check_time(args: &WindowArgs, all: &SchemaRef) -> Outcome<()> {
+    let column = &args.input.time;
+    let data_type = all.field_with_name(column).map_err(Failure::usage)?.data_type();
+    let given: Option<TimeUnit> = args.input.time_unit.map(Into::into);
+    match (data_type, given) {
+        (DataType::Int64, None) => Err(Failure::usage(format_args!(
+            "--time {column}: the column holds whole numbers; say what they count since 1970 by --time-unit s, ms, us or ns"
+        ))),
+        (DataType::Timestamp(unit, _), Some(given)) if *unit != given => Err(Failure::usage(format_args!(
+            "--time-unit: column {column:?} is {data_type} already; --time-unit is for whole numbers and text"
+        ))),
+        (DataType::Date32 | DataType::Date64, Some(_)) => Err(Failure::usage(format_args!(
+            "--time-unit: column {column:?} is {data_type}; --time-unit is for whole numbers and text"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn by_extension(flag: &str, path: &Path, hint: &str) -> Outcome<OutputFormat> {
+    format_of(path).ok_or_else(|| {
+        Failure::usage(format_args!(
+            "{flag} {}: the extension does not tell the format; known are .csv .ndjson .jsonl .json .parquet .pq .arrow \
+             .ipc .feather .txt{hint}",
+            path.display()
+        ))
+    })
+}

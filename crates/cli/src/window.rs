@@ -1,0 +1,351 @@
+//! `highwater window`: from inputs to results.
+
+use std::time::Instant;
+
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Schema, SchemaRef};
+use highwater::{Error, Output, TickUnit, WindowOperator};
+
+use crate::args::{OutputFormat, WindowArgs};
+use crate::clock::{ReplayClock, Step};
+use crate::engine;
+use crate::failure::{Failure, Outcome};
+use crate::input::{self, Input, OpenOptions, types::Overrides};
+use crate::interleave::{Interleaver, Item, Stretch};
+use crate::output::{Sink, write_text};
+use crate::partition::Values;
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::stats::{AtEnd, Report};
+use crate::text::watermark_text;
+
+/// Rows that are pushed in one call, at least. A constant, for late firings are coalesced over a call.
+const CALL: usize = 32 * 1_024;
+
+/// Runs the command.
+pub fn run(args: &WindowArgs) -> Outcome<()> {
+    let started = Instant::now();
+    let plan = Plan::new(args)?;
+    let none = Overrides::default();
+    let times = args.time_columns();
+    let numeric = |column: &str| args.needs_number(column);
+    let options = OpenOptions {
+        format: args.input.input_format,
+        overrides: args.input.schema.as_ref().unwrap_or(&none),
+        delimiter: args.input.delimiter,
+        times: &times,
+        time_unit: args.input.time_unit.map(Into::into),
+        numeric: &numeric,
+    };
+    let mut inputs = input::open_all(&args.inputs, &options)?;
+    let all = input::unify(&inputs, &options)?;
+    let wanted = plan.columns(args, &all)?;
+    let mut values = None;
+    if let Some(column) = &args.input.partition_by {
+        values = Some(learn_values(args, inputs, &all, column)?);
+        inputs = input::open_all(&args.inputs, &options)?;
+    }
+    let names: Vec<String> = match &values {
+        Some(values) => {
+            let column = args.input.partition_by.as_deref().unwrap_or_default();
+            values.names().iter().map(|value| format!("{column}={value}")).collect()
+        }
+        None => inputs.iter().map(|input| input.name.clone()).collect(),
+    };
+    let operator = engine::build(args, &wanted, names.len().max(1))?;
+    let mut run = Run::new(args, &plan, &wanted, operator, values, &inputs)?;
+    let batch_rows = args.resources.batch_rows as usize;
+    let input_names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
+    let batches = inputs.into_iter().map(|input| input.read(&all, &wanted, batch_rows));
+    let ingest = args.input.ingest_time.as_ref().map(|column| index_of(&wanted, column));
+    let interleaver = Interleaver::new(batches.collect::<Outcome<Vec<_>>>()?, &wanted, ingest)?;
+    let at_end = run.all_rows(interleaver, &input_names)?;
+    let report = Report {
+        metrics: run.operator.metrics(),
+        at_end,
+        names: &names,
+        time_type: run.time_type.clone(),
+        tick_unit: run.operator.tick_unit(),
+        late_kept: args.output.late.is_some(),
+        rejected_kept: args.output.rejected.is_some(),
+        elapsed: started.elapsed(),
+    };
+    run.finish_outputs()?;
+    if let Some(path) = &args.output.stats {
+        write_text(path, &report.json())?;
+    }
+    if !args.output.quiet {
+        eprintln!("{}", report.summary());
+    }
+    Ok(())
+}
+
+/// The place of a column that is known to be there.
+fn index_of(schema: &Schema, column: &str) -> usize {
+    schema.index_of(column).unwrap_or_default()
+}
+
+/// The first reading of `--partition-by`: which values there are.
+fn learn_values(args: &WindowArgs, inputs: Vec<Input>, all: &SchemaRef, column: &str) -> Outcome<Values> {
+    if let Some(path) = args.inputs.iter().find(|path| !input::is_regular_file(path)) {
+        return Err(Failure::usage(format_args!(
+            "--partition-by {column}: {} cannot be read twice, which is how the partitions are found; \
+             write it to a file first",
+            if input::is_stdin(path) { "standard input".into() } else { path.display().to_string() }
+        )));
+    }
+    let only = all.project(&[index_of(all, column)]).map_err(Failure::run)?;
+    let only: SchemaRef = only.into();
+    let mut values = Values::default();
+    for input in inputs {
+        let mut batches = input.read(all, &only, args.resources.batch_rows as usize)?;
+        while let Some(batch) = batches.next()? {
+            values.learn(batch.column(0), column, args.input.max_partitions as usize)?;
+        }
+    }
+    Ok(values)
+}
+
+/// Where the rows of a push stand in their input.
+struct Place {
+    input: usize,
+    first_row: u64,
+}
+
+/// A run of the command from the first row to the last.
+struct Run<'a> {
+    args: &'a WindowArgs,
+    operator: WindowOperator,
+    values: Option<Values>,
+    partition_column: usize,
+    clock: Option<ReplayClock>,
+    guard: Guard,
+    time_type: DataType,
+    pushes: Vec<(usize, RecordBatch)>,
+    places: Vec<Place>,
+    rows_waiting: usize,
+    rows: u64,
+    out: Sink,
+    late: Option<Sink>,
+    rejected: Option<Sink>,
+    progress: Progress,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        args: &'a WindowArgs,
+        plan: &Plan,
+        schema: &SchemaRef,
+        operator: WindowOperator,
+        values: Option<Values>,
+        inputs: &[Input],
+    ) -> Outcome<Self> {
+        let partitions = values.as_ref().map_or(inputs.len(), Values::len);
+        let guard = Guard::new(args, schema, &operator)?;
+        let clock = match (args.watermark.idle, &guard.ingest) {
+            (Some(timeout), Some((_, ingest_unit))) => {
+                ReplayClock::new(timeout, *ingest_unit, operator.tick_unit(), partitions)
+            }
+            _ => None,
+        };
+        let optional = |flag: &str, path: &Option<_>, format: Option<OutputFormat>, schema: &SchemaRef| {
+            path.as_ref()
+                .zip(format)
+                .map(|(path, format): (&std::path::PathBuf, _)| Sink::create(flag, path, format, schema))
+                .transpose()
+        };
+        let output_schema = operator.output_schema();
+        let time_type = output_schema
+            .field_with_name("window_start")
+            .map_or(DataType::Int64, |field| field.data_type().clone());
+        let sizes: Option<u64> = inputs.iter().map(|input| input.size).sum();
+        let counters = inputs.iter().map(|input| input.bytes_read.clone()).collect();
+        Ok(Run {
+            out: Sink::create("--out", &args.output.out, plan.out, &output_schema)?,
+            late: optional("--late", &args.output.late, plan.late, &operator.late_schema())?,
+            rejected: optional(
+                "--rejected",
+                &args.output.rejected,
+                plan.rejected,
+                &operator.rejected_schema(),
+            )?,
+            partition_column: args.input.partition_by.as_ref().map_or(0, |column| index_of(schema, column)),
+            progress: Progress::new(args.output.quiet, counters, sizes),
+            pushes: Vec::new(),
+            places: Vec::new(),
+            rows_waiting: 0,
+            rows: 0,
+            args,
+            operator,
+            values,
+            clock,
+            guard,
+            time_type,
+        })
+    }
+
+    fn all_rows(&mut self, mut interleaver: Interleaver, names: &[String]) -> Outcome<AtEnd> {
+        let mut left = names.len();
+        while let Some(item) = interleaver.next()? {
+            match item {
+                Item::Rows(stretch) => self.stretch(&stretch, names)?,
+                Item::Ended(input) => {
+                    left -= 1;
+                    // Which of a column's values are done is not known, and the last input's end is the end of all.
+                    if self.values.is_none() && left > 0 {
+                        self.flush(names)?;
+                        self.clock.iter_mut().for_each(|clock| clock.finish(input));
+                        let output = self.operator.finish_partition(input);
+                        self.take(output, names)?;
+                    }
+                }
+            }
+        }
+        self.flush(names)?;
+        let at_end = AtEnd::of(&self.operator);
+        let output = self.operator.finish();
+        self.take(output, names)?;
+        Ok(at_end)
+    }
+
+    fn stretch(&mut self, stretch: &Stretch, names: &[String]) -> Outcome<()> {
+        let parts = match &self.values {
+            None => vec![(stretch.input, 0, stretch.batch.num_rows())],
+            Some(values) => values.split(stretch.batch.column(self.partition_column))?,
+        };
+        let mut steps = Vec::new();
+        for (partition, start, length) in parts {
+            let batch = stretch.batch.slice(start, length);
+            let first_row = stretch.first_row + start as u64;
+            steps.clear();
+            match &mut self.clock {
+                None => steps.push(Step::Push { start: 0, length }),
+                Some(clock) => {
+                    let alive = self.guard.accepted(&batch)?;
+                    let ingest = &stretch.ingest[start..start + length];
+                    clock.steps(partition, ingest, |row| alive[row], &mut steps);
+                }
+            }
+            for step in &steps {
+                match *step {
+                    Step::Clock(now) => {
+                        self.flush(names)?;
+                        let output = self.operator.advance_clock(now);
+                        self.take(output, names)?;
+                    }
+                    Step::Push { start, length } => {
+                        self.pushes.push((partition, batch.slice(start, length)));
+                        self.places.push(Place { input: stretch.input, first_row: first_row + start as u64 });
+                        self.rows_waiting += length;
+                    }
+                }
+            }
+        }
+        if self.rows_waiting >= CALL { self.flush(names) } else { Ok(()) }
+    }
+
+    /// Pushes what is waiting.
+    fn flush(&mut self, names: &[String]) -> Outcome<()> {
+        if self.pushes.is_empty() {
+            return Ok(());
+        }
+        let output = self.operator.push_all(&self.pushes);
+        self.take(output, names)?;
+        self.rows += self.rows_waiting as u64;
+        self.rows_waiting = 0;
+        self.pushes.clear();
+        self.places.clear();
+        let (operator, time_type) = (&self.operator, &self.time_type);
+        self.progress.update(self.rows, || watermark_text(operator.current_watermark(), time_type));
+        Ok(())
+    }
+
+    /// Writes what the operator gives.
+    fn take(&mut self, output: highwater::Result<Output>, names: &[String]) -> Outcome<()> {
+        let output = output.map_err(|error| self.failure(&error, names))?;
+        let mut write = || -> Outcome<()> {
+            output.fired.iter().try_for_each(|batch| self.out.write(batch))?;
+            if let Some(late) = &mut self.late {
+                output.late.iter().try_for_each(|batch| late.write(batch))?;
+            }
+            if let Some(rejected) = &mut self.rejected {
+                output.rejected.iter().try_for_each(|batch| rejected.write(batch))?;
+            }
+            Ok(())
+        };
+        if output.is_empty() { Ok(()) } else { self.progress.aside(&mut write) }
+    }
+
+    /// An error of the operator, with the place of the row if it is about one.
+    fn failure(&self, error: &Error, names: &[String]) -> Failure {
+        if let Error::NullEventTime { column, .. } = error {
+            for ((_, batch), place) in self.pushes.iter().zip(&self.places) {
+                let Some(times) = batch.column_by_name(column) else { continue };
+                if let Some(row) = (0..times.len()).find(|&row| times.is_null(row)) {
+                    return Failure::at(
+                        &names[place.input],
+                        format_args!(
+                            "row {}: column {column:?} has no event time; --on-null reject or drop lets such rows pass",
+                            place.first_row + row as u64
+                        ),
+                    );
+                }
+            }
+        }
+        Failure::run(engine::in_flags(error, self.args))
+    }
+
+    fn finish_outputs(self) -> Outcome<()> {
+        self.progress.clear();
+        self.out.finish()?;
+        self.late.map_or(Ok(()), Sink::finish)?;
+        self.rejected.map_or(Ok(()), Sink::finish)
+    }
+}
+
+/// Which rows the operator will accept: only those are a sign of life.
+struct Guard {
+    time: usize,
+    time_unit: TickUnit,
+    ingest: Option<(usize, TickUnit)>,
+    /// `--max-future` in nanoseconds.
+    max_future: Option<i128>,
+}
+
+impl Guard {
+    fn new(args: &WindowArgs, schema: &SchemaRef, operator: &WindowOperator) -> Outcome<Self> {
+        let ingest = match &args.input.ingest_time {
+            None => None,
+            Some(column) => {
+                let index = index_of(schema, column);
+                Some((index, engine::ingest_unit(operator, schema.field(index).data_type(), column)?))
+            }
+        };
+        Ok(Guard {
+            time: index_of(schema, &args.input.time),
+            time_unit: operator.tick_unit(),
+            ingest,
+            max_future: args.input.max_future.map(highwater::TimeDelta::as_nanos),
+        })
+    }
+
+    fn accepted(&self, batch: &RecordBatch) -> Outcome<Vec<bool>> {
+        use arrow_array::cast::AsArray;
+        use arrow_array::types::Int64Type;
+        let ticks =
+            |column: usize| arrow_cast::cast(batch.column(column), &DataType::Int64).map_err(Failure::run);
+        let times = ticks(self.time)?;
+        let times = times.as_primitive::<Int64Type>();
+        let mut accepted: Vec<bool> = (0..times.len()).map(|row| times.is_valid(row)).collect();
+        if let (Some((column, unit)), Some(max_future)) = (self.ingest, self.max_future) {
+            let ingest = ticks(column)?;
+            let ingest = ingest.as_primitive::<Int64Type>();
+            for (row, accepted) in accepted.iter_mut().enumerate() {
+                let latest = (i128::from(ingest.value(row)) * unit.nanos()).saturating_add(max_future);
+                let time = i128::from(times.value(row)) * self.time_unit.nanos();
+                *accepted &= ingest.is_valid(row) && time <= latest;
+            }
+        }
+        Ok(accepted)
+    }
+}
