@@ -178,15 +178,16 @@ fn every_change_to_a_small_trace_is_a_failure() {
     let (mut written, mut ok, mut on_purpose) = (0, 0, 0);
     for trace in traces() {
         let verdict = &verdicts[trace["name"].as_str().expect("a name")]["verdict"];
-        if verdict == "not supported" || trace["expected"].to_string().len() > 4_000 {
+        // Those that agree are many and alike.
+        let limit = if verdict == "ok" { 1_200 } else { 4_000 };
+        if verdict == "not supported" || trace["expected"].to_string().len() > limit {
             continue;
         }
         (ok, on_purpose) = (ok + usize::from(verdict == "ok"), on_purpose + usize::from(verdict != "ok"));
         written += write_changes(&trace, directory.path(), &|_| true);
     }
-    eprintln!("{written} {ok} {on_purpose}");
     assert!(
-        written > 5_000 && ok > 60 && on_purpose > 25,
+        written > 4_000 && ok > 60 && on_purpose > 30,
         "{written} changes of {ok} and {on_purpose} traces"
     );
     all_fail(directory.path(), written);
