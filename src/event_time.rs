@@ -57,17 +57,17 @@ pub const REJECT_REASON: &str = "reject_reason";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reason {
-    NullEventTime,
-    FutureEventTime,
-    NullIngestTime,
+    NoEventTime,
+    FromFuture,
+    NoIngestTime,
 }
 
 impl Reason {
     fn as_str(self) -> &'static str {
         match self {
-            Reason::NullEventTime => "null_event_time",
-            Reason::FutureEventTime => "future_event_time",
-            Reason::NullIngestTime => "null_ingest_time",
+            Reason::NoEventTime => "null_event_time",
+            Reason::FromFuture => "future_event_time",
+            Reason::NoIngestTime => "null_ingest_time",
         }
     }
 }
@@ -157,9 +157,9 @@ impl EventTime {
         };
         for reason in reasons.iter().flatten() {
             match reason {
-                Reason::NullEventTime => counts.rejected_null += 1,
-                Reason::FutureEventTime => counts.rejected_future += 1,
-                Reason::NullIngestTime => counts.rejected_reference += 1,
+                Reason::NoEventTime => counts.rejected_null += 1,
+                Reason::FromFuture => counts.rejected_future += 1,
+                Reason::NoIngestTime => counts.rejected_reference += 1,
             }
         }
         let keep: BooleanArray = reasons.iter().map(|reason| Some(reason.is_none())).collect();
@@ -196,7 +196,7 @@ impl EventTime {
             reasons[row] = Some(reason);
         };
         if nulls.is_some() {
-            (0..times.len()).filter(|&row| is_null(row)).for_each(|row| put(row, Reason::NullEventTime));
+            (0..times.len()).filter(|&row| is_null(row)).for_each(|row| put(row, Reason::NoEventTime));
         }
         if let (Some((ingest, clock_nanos)), Some(guard)) = (references, &self.guard) {
             let tick = self.unit.nanos();
@@ -205,13 +205,13 @@ impl EventTime {
                 let reference = match &ingest {
                     None => clock_nanos,
                     Some((_, Some(nulls), _)) if nulls.is_null(row) => {
-                        put(row, Reason::NullIngestTime);
+                        put(row, Reason::NoIngestTime);
                         continue;
                     }
                     Some((ticks, _, nanos)) => ticks[row] as i128 * nanos,
                 };
                 if times[row] as i128 * tick > reference.saturating_add(guard.max_future.as_nanos()) {
-                    put(row, Reason::FutureEventTime);
+                    put(row, Reason::FromFuture);
                 }
             }
         }
@@ -220,8 +220,7 @@ impl EventTime {
 
     /// The rejected rows with their reasons, but for those that the policy drops.
     fn hand_back(&self, batch: &RecordBatch, reasons: &[Option<Reason>]) -> Result<Option<RecordBatch>> {
-        let dropped =
-            |reason: Reason| reason == Reason::NullEventTime && self.null_policy == NullPolicy::Drop;
+        let dropped = |reason: Reason| reason == Reason::NoEventTime && self.null_policy == NullPolicy::Drop;
         let (rows, words): (Vec<u32>, Vec<&str>) = (0u32..)
             .zip(reasons)
             .filter_map(|(row, reason)| reason.filter(|&r| !dropped(r)).map(|r| (row, r.as_str())))

@@ -200,8 +200,7 @@ impl<'a> Router<'a> {
 
     /// Each row on its own.
     fn rows(&mut self, times: &[i64], from: usize, to: usize) {
-        for row in from..to {
-            let time = times[row];
+        for (row, &time) in (from..to).zip(&times[from..to]) {
             let watermark = self.judge.before(row);
             self.judge.pass(time);
             if watermark >= self.horizon.valid_below {

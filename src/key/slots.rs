@@ -339,7 +339,7 @@ mod tests {
         check(&[u64::MAX, 0, i64::MAX as u64, i64::MIN as u64, 1, u64::MAX]);
         check(&(0..5_000).map(|i| i * i % 4_999).collect::<Vec<_>>());
         check(
-            &(0..5_000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 3_000 << 40).collect::<Vec<_>>(),
+            &(0..5_000u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 3_000) << 40).collect::<Vec<_>>(),
         );
         check(&(0..5_000).map(|i| i % 977).collect::<Vec<_>>());
     }

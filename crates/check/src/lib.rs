@@ -4,6 +4,7 @@
 //! a seeded generator, fuzzers make them by what they reach. [`against_oracle`] compares the engine with the executable
 //! specification after every call; [`same_for_every_cut`] and [`same_for_all_threads`] compare it with itself, bit for
 //! bit.
+#![expect(clippy::panic, reason = "a judgement is a panic")]
 
 mod case;
 mod engine;

@@ -1,5 +1,4 @@
 //! The `highwater` command: the binary is a thin shell around these modules.
-#![cfg_attr(test, expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking"))]
 
 // The command line, and how it may fail.
 pub mod aggregates;
