@@ -1,4 +1,9 @@
-//! Exact event-time windows over Apache Arrow record batches.
+#![doc = include_str!("../README.md")]
+//!
+//! # Reading order
+//!
+//! What the user asks for is checked once, by [`WindowOperatorBuilder`]. The [`WindowOperator`] is the spine; the modules below
+//! it are declared in the order in which a row meets them.
 
 // What the user asks for.
 mod aggregate;
@@ -7,18 +12,20 @@ mod error;
 mod time;
 mod window;
 
-// The spine, and a row's way in the order of its steps.
+// The spine.
 mod operator;
 
-mod accumulator;
+// The way of a row.
 mod event_time;
-mod fire;
-mod key;
-mod output;
-mod route;
-mod state;
 pub mod watermark;
+mod route;
+mod key;
+mod state;
+mod accumulator;
+mod fire;
+mod output;
 
+// Beside the way: counting, and threads.
 mod metrics;
 mod partition;
 
