@@ -25,7 +25,8 @@ mod accumulator;
 mod fire;
 mod output;
 
-// Beside the way: counting, and threads.
+// Beside the way: what rows move, counting, and threads.
+mod progress;
 mod metrics;
 mod partition;
 

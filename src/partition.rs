@@ -17,7 +17,7 @@ use crate::key::BatchKeys;
 use crate::metrics::RowCounts;
 use crate::route::{Judge, Judged, MORSEL, Router};
 use crate::state::{BatchRows, Lane, Slices};
-use crate::watermark::Before;
+use crate::watermark::{Before, NONE};
 
 /// The threads of an operator.
 pub(crate) struct Workers(Option<ThreadPool>);
@@ -75,6 +75,30 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    pub(crate) fn new(
+        partition: usize,
+        batch: RecordBatch,
+        times: ScalarBuffer<i64>,
+        keys: BatchKeys,
+        columns: Vec<Option<ArrayRef>>,
+    ) -> Self {
+        Job {
+            partition,
+            batch,
+            times,
+            keys,
+            columns,
+            first_arrival: 0,
+            before: Before::Constant(NONE),
+            floor: NONE,
+            ceiling: NONE,
+            after: NONE,
+            counts: RowCounts::default(),
+            late: vec![],
+            dropped: vec![],
+        }
+    }
+
     pub(crate) fn rows(&self) -> BatchRows<'_> {
         BatchRows { columns: &self.columns, times: &self.times, first_arrival: self.first_arrival }
     }
