@@ -27,6 +27,7 @@ mod output;
 
 // Beside the way: what rows move, counting, and threads.
 mod progress;
+mod scan;
 mod metrics;
 mod partition;
 

@@ -24,6 +24,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::metrics::RowCounts;
+use crate::scan::{bounds, within};
 use crate::watermark::{Before, END, NONE};
 use crate::window::{Grid, Horizon, Slice};
 
@@ -194,7 +195,9 @@ impl<'a> Router<'a> {
         if from < to {
             push(&mut self.targets[target].ranges, from, to);
             self.counts.taken += (to - from) as u64;
-            self.judge.pass(bounds(&times[from..to]).1);
+            // runs between rows of another slice are short
+            let highest = times[from..to].iter().fold(i64::MIN, |highest, &time| highest.max(time));
+            self.judge.pass(highest);
         }
     }
 
@@ -273,33 +276,6 @@ fn push(ranges: &mut Vec<Range<usize>>, start: usize, end: usize) {
         Some(last) if last.end == start => last.end = end,
         _ => ranges.push(start..end),
     }
-}
-
-/// The lowest and the highest time. Four at a time, for a comparison waits for the one before it.
-#[inline]
-fn bounds(times: &[i64]) -> (i64, i64) {
-    let mut low = [i64::MAX; 4];
-    let mut high = [i64::MIN; 4];
-    let (fours, rest) = times.as_chunks::<4>();
-    for four in fours {
-        for lane in 0..4 {
-            low[lane] = low[lane].min(four[lane]);
-            high[lane] = high[lane].max(four[lane]);
-        }
-    }
-    let ends = (low[0].min(low[1]).min(low[2].min(low[3])), high[0].max(high[1]).max(high[2].max(high[3])));
-    rest.iter().fold(ends, |(low, high), &time| (low.min(time), high.max(time)))
-}
-
-/// One bit for each time (at most 64) that is in `first..=last`.
-#[inline]
-fn within(times: &[i64], first: i64, last: i64) -> u64 {
-    if first > last {
-        return 0;
-    }
-    let span = last.wrapping_sub(first) as u64;
-    let inside = |time: i64| time.wrapping_sub(first) as u64 <= span;
-    times.iter().enumerate().fold(0, |bits, (row, &time)| bits | u64::from(inside(time)) << row)
 }
 
 fn ones(count: usize) -> u64 {

@@ -1,5 +1,6 @@
 //! What a user can see of the operator beyond its results: errors that change nothing, limits, rows handed back, keys of all
 //! types, memory that is given back.
+#![expect(clippy::unwrap_used, reason = "a test that panics has found something")]
 
 use std::sync::Arc;
 

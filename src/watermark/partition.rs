@@ -254,13 +254,5 @@ impl PartitionWatermark {
 }
 
 fn highest_of(max: i64, times: &[i64]) -> i64 {
-    // eight at a time, for a comparison waits for the one before it
-    let (eights, rest) = times.as_chunks::<8>();
-    let mut highest = [max; 8];
-    for eight in eights {
-        for lane in 0..8 {
-            highest[lane] = highest[lane].max(eight[lane]);
-        }
-    }
-    rest.iter().chain(&highest).fold(max, |max, &time| max.max(time))
+    crate::scan::bounds(times).1.max(max)
 }

@@ -6,6 +6,9 @@ use jiff::Span;
 /// What [`parse`] takes, for messages and help.
 const ALLOWED: &str = "a duration such as 20s, 1m30s, 250ms, 7d or PT1M";
 
+/// The most days that jiff reads, so that every duration can be shown and read again.
+const MAX_DAYS: i64 = 7_304_484;
+
 /// Reads a duration of either sign, exact to the nanosecond.
 ///
 /// Both forms of [jiff](https://docs.rs/jiff) are taken: the friendly one and ISO 8601. Days are 24 hours and weeks
@@ -21,7 +24,11 @@ pub fn parse(text: &str) -> Result<TimeDelta, String> {
     {
         return Err(format!("{trimmed:?} has no unit; write {trimmed}s, {trimmed}ms or {trimmed}m"));
     }
-    let span: Span = trimmed.parse().map_err(|_| format!("{text:?} is not {ALLOWED}"))?;
+    let too_long = || format!("{text:?} is too long; allowed are at most {MAX_DAYS}d, twenty thousand years");
+    let span: Span = trimmed.parse().map_err(|error: jiff::Error| match error.is_range() {
+        true => too_long(),
+        false => format!("{text:?} is not {ALLOWED}"),
+    })?;
     if span.get_years() != 0 || span.get_months() != 0 {
         return Err(format!(
             "{text:?} counts months or years, which have no fixed length; write it in weeks, days, hours, minutes or seconds"
@@ -34,7 +41,11 @@ pub fn parse(text: &str) -> Result<TimeDelta, String> {
         + i128::from(span.get_milliseconds()) * 1_000_000
         + i128::from(span.get_microseconds()) * 1_000
         + i128::from(span.get_nanoseconds());
-    Ok(TimeDelta::from_nanos(nanos))
+    let delta = TimeDelta::from_nanos(nanos);
+    if delta.max(-delta) > TimeDelta::from_days(MAX_DAYS) {
+        return Err(too_long());
+    }
+    Ok(delta)
 }
 
 /// Reads a duration that is zero or more: a bound, a delay, a tolerance.
@@ -94,6 +105,14 @@ mod tests {
             ("soon", "\"soon\" is not a duration such as 20s, 1m30s, 250ms, 7d or PT1M"),
             ("1m30", "\"1m30\" is not a duration such as 20s, 1m30s, 250ms, 7d or PT1M"),
             ("10 parsecs", "\"10 parsecs\" is not a duration such as 20s, 1m30s, 250ms, 7d or PT1M"),
+            (
+                "8034079d19h",
+                "\"8034079d19h\" is too long; allowed are at most 7304484d, twenty thousand years",
+            ),
+            (
+                "694144494144s",
+                "\"694144494144s\" is too long; allowed are at most 7304484d, twenty thousand years",
+            ),
             (
                 "1mo",
                 "\"1mo\" counts months or years, which have no fixed length; write it in weeks, days, hours, minutes or seconds",

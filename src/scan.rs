@@ -1,0 +1,58 @@
+//! Scans of event times, for the widest vectors that the machine at hand has.
+//!
+//! The compiler vectorises these loops by itself once it may use the instructions; which set that is, is asked once
+//! per call, and a call is worth at least a few dozen rows.
+
+use multiversion::multiversion;
+
+/// The lowest and the highest time.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub(crate) fn bounds(times: &[i64]) -> (i64, i64) {
+    let (mut low, mut high) = (i64::MAX, i64::MIN);
+    for &time in times {
+        low = low.min(time);
+        high = high.max(time);
+    }
+    (low, high)
+}
+
+/// One bit for each time (at most 64) that is in `first..=last`.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub(crate) fn within(times: &[i64], first: i64, last: i64) -> u64 {
+    if first > last {
+        return 0;
+    }
+    let span = last.wrapping_sub(first) as u64;
+    let mut bits = 0;
+    for (row, &time) in times.iter().enumerate() {
+        let inside = time.wrapping_sub(first) as u64 <= span;
+        bits |= u64::from(inside) << row;
+    }
+    bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scans_agree_with_their_definitions() {
+        let mut times: Vec<i64> =
+            (0..64).map(|i: i64| i.wrapping_mul(0x5851_f42d_4c95_7f2d) >> (i % 40)).collect();
+        times[7] = i64::MAX;
+        times[23] = i64::MIN;
+        for len in 0..=64 {
+            let some = &times[64 - len..];
+            let (low, high) = (some.iter().min(), some.iter().max());
+            assert_eq!(bounds(some), (*low.unwrap_or(&i64::MAX), *high.unwrap_or(&i64::MIN)));
+            for (first, last) in [(i64::MIN, i64::MAX), (0, 1 << 40), (-5, 5), (3, 2), (i64::MAX, i64::MAX)] {
+                let bits = some
+                    .iter()
+                    .enumerate()
+                    .filter(|&(_, t)| (first..=last).contains(t))
+                    .fold(0, |b, (i, _)| b | 1 << i);
+                assert_eq!(within(some, first, last), bits, "{len} times in {first}..={last}");
+            }
+        }
+    }
+}
