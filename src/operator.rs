@@ -192,7 +192,7 @@ impl WindowOperator {
         })
     }
 
-    /// The merged watermark: [`NONE`] before the first, [`END`] at end of input.
+    /// The merged watermark: [`NONE`](crate::watermark::NONE) before the first, [`END`] at end of input.
     pub fn current_watermark(&self) -> i64 {
         self.progress.merge.merged()
     }
