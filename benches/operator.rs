@@ -14,8 +14,13 @@ fn main() {
         load.check();
     }
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
+    let loads = loads(if once { 200_000 } else { 5_000_000 });
+    let mut group = criterion.benchmark_group("limit");
+    group.throughput(Throughput::Elements(loads[0].rows()));
+    group.bench_function("scan_of_three_columns", |bencher| bencher.iter(|| loads[0].scan()));
+    group.finish();
     let mut group = criterion.benchmark_group("operator");
-    for load in loads(if once { 200_000 } else { 5_000_000 }) {
+    for load in &loads {
         group.throughput(Throughput::Elements(load.rows()));
         group.bench_function(load.id.as_str(), |bencher| {
             bencher.iter(|| {
