@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out="benches/record/$(date -u +%F)-operator.md"
 log=$(mktemp)
+mkdir -p benches/record
 cargo bench --quiet -p highwater-bench -- --noplot | tee "$log"
 {
     echo "# Operator, one thread, $(date -u +%F)"
