@@ -17,7 +17,7 @@ cargo bench --quiet -p highwater-bench -- --noplot | tee "$log"
     echo "|---|--:|--:|--:|"
     awk '
         /^(limit|operator)\// { id = $1 }
-        /thrpt:/ {
+        /thrpt:.*elem\/s/ {
             rate = $(NF - 3); if ($(NF - 2) ~ /^Gelem/) rate *= 1000
             if (id ~ /^limit/) limit = rate
             printf "| %s | %.2f | %.0f | %.0f %% |\n", id, 1000 / rate, rate, 100 * rate / limit
