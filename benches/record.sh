@@ -10,7 +10,7 @@ cargo bench --quiet -p highwater-bench -- --noplot | tee "$log"
     echo "# Operator, one thread, $(date -u +%F)"
     echo
     echo "Made by \`benches/record.sh\` at commit $(git rev-parse --short HEAD) with $(rustc --version)."
-    echo "Machine: $(nproc) cores of $(lscpu | sed -n 's/^Model name: *//p'), shared with others; medians of 20 samples, 5 M rows each."
+    echo "Machine: $(nproc) cores of $(lscpu | sed -n 's/^Model name: *//p'), shared with others; estimates from 20 samples of 5 M rows."
     echo "\`limit\` reads the three columns and adds them up: no engine can be faster. Share: of that limit, in the same run."
     echo
     echo "| bench | ns a row | M rows/s | share of the limit |"
