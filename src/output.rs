@@ -1,5 +1,6 @@
 //! Fired windows and late rows as record batches.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::types::{
@@ -10,10 +11,10 @@ use arrow_array::{ArrayRef, Int64Array, PrimitiveArray, RecordBatch, StringArray
 use arrow_ord::sort::{SortColumn, lexsort_to_indices};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::accumulator::FinishError;
+use crate::accumulator::{Accumulator, FinishError};
 use crate::error::{Error, Result};
 use crate::fire::{Fired, Firing};
-use crate::key::{Code, Interner, KeyColumns};
+use crate::key::{Code, Interner, KeyColumns, Slots};
 use crate::route::Judged;
 use crate::state::{Shared, Table};
 use crate::window::Grid;
@@ -48,6 +49,10 @@ pub(crate) const FIRING: &str = "firing";
 
 /// Windows with fewer rows than this share a batch.
 const BATCH_ROWS: usize = 16_384;
+
+/// Windows with more rows than this are spread over several batches: the strings of one batch have to fit the 32-bit
+/// offsets of Arrow, whatever the keys are.
+const MAX_ROWS: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
 /// Makes batches of one schema.
 #[derive(Debug)]
@@ -97,8 +102,9 @@ pub(crate) fn ticks_to_array(ticks: Vec<i64>, data_type: &DataType) -> ArrayRef 
 }
 
 /// Results of several windows, one behind the other.
+#[derive(Default)]
 struct Pending {
-    table: Option<Table>,
+    accumulators: Vec<Box<dyn Accumulator>>,
     codes: Vec<Code>,
     nulls: Vec<bool>,
     windows: Vec<(usize, i128, Firing)>,
@@ -142,12 +148,24 @@ impl Assembler {
         interner: &Interner,
     ) -> Result<Vec<RecordBatch>> {
         let mut batches = Vec::new();
-        let mut pending = Pending { table: None, codes: vec![], nulls: vec![], windows: vec![] };
+        let mut pending = Pending::default();
         for Fired { window, firing, table } in fired {
-            if !pending.codes.is_empty() && pending.codes.len() + table.len() > BATCH_ROWS {
+            // the last holder gives its buffers away
+            let Table { slots, accumulators } = Shared::unwrap_or_clone(table);
+            if !pending.codes.is_empty() && pending.codes.len() + slots.len() > BATCH_ROWS {
                 batches.extend(self.batch(&mut pending, grid, keys, interner)?);
             }
-            pending.push(window, firing, table);
+            if slots.len() <= MAX_ROWS {
+                pending.push(window, firing, &slots, 0..slots.len(), accumulators);
+                continue;
+            }
+            for from in (0..slots.len()).step_by(MAX_ROWS) {
+                let part = from..slots.len().min(from + MAX_ROWS);
+                let numbers: Vec<u32> = part.clone().map(|slot| slot as u32).collect();
+                let accumulators = accumulators.iter().map(|all| all.gather(&numbers)).collect();
+                pending.push(window, firing, &slots, part, accumulators);
+                batches.extend(self.batch(&mut pending, grid, keys, interner)?);
+            }
         }
         batches.extend(self.batch(&mut pending, grid, keys, interner)?);
         Ok(batches)
@@ -160,9 +178,10 @@ impl Assembler {
         keys: &KeyColumns,
         interner: &Interner,
     ) -> Result<Option<RecordBatch>> {
-        let Some(table) = pending.table.take() else { return Ok(None) };
-        let (codes, nulls) = (std::mem::take(&mut pending.codes), std::mem::take(&mut pending.nulls));
-        let windows = std::mem::take(&mut pending.windows);
+        let Pending { accumulators, codes, nulls, windows } = std::mem::take(pending);
+        if codes.is_empty() {
+            return Ok(None);
+        }
         let nulls = nulls.contains(&true).then_some(nulls);
         let mut columns = keys.decode(&codes, nulls.as_deref(), interner)?;
         let key_columns = columns.clone();
@@ -172,7 +191,7 @@ impl Assembler {
             starts.resize(starts.len() + rows, start);
             ends.resize(ends.len() + rows, end);
         }
-        for (accumulator, field) in table.accumulators.into_iter().zip(&self.aggregates) {
+        for (accumulator, field) in accumulators.into_iter().zip(&self.aggregates) {
             columns.push(accumulator.finish().map_err(|error| match error {
                 FinishError::Overflow { slot, value } => Error::Overflow {
                     aggregate: field.name().clone(),
@@ -215,20 +234,23 @@ impl Assembler {
 }
 
 impl Pending {
-    fn push(&mut self, window: i128, firing: Firing, table: Shared) {
-        // the last holder gives its buffers away
-        let table = Shared::try_unwrap(table).unwrap_or_else(|shared| shared.as_ref().clone());
-        self.windows.push((table.len(), window, firing));
-        self.nulls.resize(self.nulls.len() + table.len(), false);
-        if let Some(slot) = table.slots.null_slot() {
-            self.nulls[self.codes.len() + slot as usize] = true;
-        }
-        self.codes.extend_from_slice(table.slots.codes());
-        match &mut self.table {
-            None => self.table = Some(table),
-            Some(all) => {
-                all.accumulators.iter_mut().zip(table.accumulators).for_each(|(all, one)| all.append(one))
-            }
+    /// Adds `part` of the slots of a window; `accumulators` has only those.
+    fn push(
+        &mut self,
+        window: i128,
+        firing: Firing,
+        slots: &Slots,
+        part: Range<usize>,
+        accumulators: Vec<Box<dyn Accumulator>>,
+    ) {
+        self.windows.push((part.len(), window, firing));
+        let null_slot = slots.null_slot().map(|slot| slot as usize);
+        self.nulls.extend(part.clone().map(|slot| null_slot == Some(slot)));
+        self.codes.extend_from_slice(&slots.codes()[part]);
+        if self.accumulators.is_empty() {
+            self.accumulators = accumulators;
+        } else {
+            self.accumulators.iter_mut().zip(accumulators).for_each(|(all, one)| all.append(one));
         }
     }
 }
@@ -247,4 +269,43 @@ fn sorted(
         .collect();
     let order = lexsort_to_indices(&by, None)?;
     columns.iter().map(|column| Ok(arrow_select::take::take(column, &order, None)?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+
+    use super::*;
+    use crate::watermark::WatermarkStrategy;
+    use crate::{Aggregate, TimeDelta, Window, WindowOperator};
+
+    /// 200 keys, the hundredth null: three batches of 64 rows and one of 8, in the order of the keys.
+    #[test]
+    fn windows_too_long_for_a_batch_are_spread_over_several() {
+        let keys: StringArray = (0..200).map(|i| (i != 100).then(|| format!("key {i}"))).collect();
+        let values = Int64Array::from_iter_values(0..200);
+        let times: ArrayRef = Arc::new(Int64Array::from(vec![0; 200]));
+        let columns =
+            [("ts", times), ("key", Arc::new(keys.clone()) as _), ("value", Arc::new(values.clone()) as _)];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut operator = WindowOperator::builder(batch.schema())
+            .event_time("ts")
+            .event_time_unit(TimeUnit::Second)
+            .key("key")
+            .window(Window::tumbling(TimeDelta::from_secs(10)))
+            .watermark(WatermarkStrategy::ascending())
+            .aggregate(Aggregate::sum("value"))
+            .build()
+            .unwrap();
+        assert!(operator.push(0, &batch).unwrap().is_empty());
+        let fired = operator.finish().unwrap().fired;
+        assert_eq!(fired.iter().map(|batch| batch.num_rows()).collect::<Vec<_>>(), [64, 64, 64, 8]);
+        let all = arrow_select::concat::concat_batches(&fired[0].schema(), &fired).unwrap();
+        assert_eq!(all.column(0).as_string::<i32>(), &keys);
+        assert_eq!(all["sum(value)"].as_primitive::<Int64Type>().values(), values.values());
+        assert!(all.column(0).is_null(100));
+        assert_eq!((operator.metrics().windows_fired, operator.metrics().fired_on_time), (1, 200));
+    }
 }
