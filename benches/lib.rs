@@ -16,7 +16,6 @@ pub struct Load {
     /// The rows, in order of arrival, 65,536 a batch.
     pub batches: Vec<RecordBatch>,
     window: (i64, i64),
-    lateness: TimeDelta,
     aggregates: Vec<Aggregate>,
 }
 
@@ -40,7 +39,7 @@ pub fn loads(rows: u64) -> Vec<Load> {
         change(&mut spec);
         let batches = Stream::new(&spec).and_then(|stream| stream.collect());
         let batches = batches.unwrap_or_else(|error| unreachable!("a fixed specification is valid: {error}"));
-        Load { id: id.into(), batches, window, lateness: TimeDelta::ZERO, aggregates }
+        Load { id: id.into(), batches, window, aggregates }
     };
     let keys = |key_type| {
         move |spec: &mut Spec| {
@@ -85,8 +84,7 @@ impl Load {
             .event_time("ts")
             .key("key")
             .window(Window::sliding(TimeDelta::from_millis(size), TimeDelta::from_millis(slide)))
-            .watermark(WatermarkStrategy::bounded_out_of_orderness(TimeDelta::from_millis(BOUND_MS)))
-            .allowed_lateness(self.lateness);
+            .watermark(WatermarkStrategy::bounded_out_of_orderness(TimeDelta::from_millis(BOUND_MS)));
         for aggregate in &self.aggregates {
             builder = builder.aggregate(aggregate.clone());
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::key::{Codes, Slots};
+use crate::key::Codes;
 use crate::route::Judged;
 use crate::state::{BatchRows, Inputs, Lanes, Shared, State, Table, combine};
 use crate::window::Grid;
@@ -174,13 +174,9 @@ impl Fire<'_> {
             self.state.changed.keys().copied().filter(|&window| which(self.grid, window)).collect();
         for window in picked {
             let Some(keys) = self.state.changed.remove(&window) else { continue };
-            if let Some(table) = self.changed_keys(window, &keys) {
+            if let Some(table) = combine(&self.state.sealed, window, self.grid.width, &keys) {
                 self.fired.push(Fired { window, firing: Firing::Late, table: Shared::new(table) });
             }
         }
-    }
-
-    fn changed_keys(&self, window: i128, keys: &Slots) -> Option<Table> {
-        combine(&self.state.sealed, window, self.grid.width, keys)
     }
 }

@@ -1,7 +1,5 @@
 //! Laws that every accumulator keeps over every type, against a naive reference that reads values from raw bytes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has found something")]
-
 mod approximate;
 mod values;
 
