@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::accumulator::output_type;
+use crate::accumulator::{self, output_type};
 use crate::aggregate::Aggregate;
 use crate::error::{Error, Result};
 use crate::event_time::{EventTime, FutureGuard, Guard, NullPolicy, REJECT_REASON, Reference, with_column};
@@ -330,7 +330,7 @@ impl WindowOperatorBuilder {
         })
     }
 
-    fn build_aggregates(&self) -> Result<(Inputs, Vec<Field>)> {
+    fn build_aggregates(&self) -> Result<(Inputs, Vec<(Field, accumulator::Output)>)> {
         if self.aggregates.is_empty() {
             return Err(missing("aggregate", "at least one, for instance Aggregate::count_all()"));
         }
@@ -357,7 +357,8 @@ impl WindowOperatorBuilder {
             outputs.push(Field::new(aggregate.name(), output, true));
             functions.push((aggregate.function.clone(), input));
         }
-        Ok((Inputs::new(&functions, self.seed), outputs))
+        let plan = accumulator::plan(&functions, self.seed);
+        Ok((Inputs::new(&functions, plan.accumulators), outputs.into_iter().zip(plan.outputs).collect()))
     }
 
     fn build_alignment(&self, ticks: &TickConverter) -> Result<Vec<(Vec<usize>, i64)>> {

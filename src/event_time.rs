@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{Error, Result};
 use crate::metrics::RowCounts;
+use crate::scan::{Bounds, bounds};
 use crate::time::{TickUnit, TimeDelta};
 
 /// What becomes of a row whose event time is null.
@@ -77,6 +78,8 @@ pub(crate) struct Admitted {
     pub(crate) batch: RecordBatch,
     /// The event times of `batch`, in ticks.
     pub(crate) times: ScalarBuffer<i64>,
+    /// The lowest and highest of each block of them.
+    pub(crate) bounds: Vec<Bounds>,
     pub(crate) rejected: Option<RecordBatch>,
     /// `rows_in` and the reasons.
     pub(crate) counts: RowCounts,
@@ -153,7 +156,8 @@ impl EventTime {
         let mut counts = RowCounts { rows_in: batch.num_rows() as u64, ..RowCounts::default() };
         let reasons = self.reasons(batch, &times, nulls.as_ref(), clock)?;
         let Some(reasons) = reasons else {
-            return Ok(Admitted { batch: batch.clone(), times, rejected: None, counts });
+            let bounds = bounds(&times);
+            return Ok(Admitted { batch: batch.clone(), times, bounds, rejected: None, counts });
         };
         for reason in reasons.iter().flatten() {
             match reason {
@@ -166,7 +170,7 @@ impl EventTime {
         let admitted = arrow_select::filter::filter_record_batch(batch, &keep)?;
         let times = ticks(admitted.column(self.column));
         let rejected = self.hand_back(batch, &reasons)?;
-        Ok(Admitted { batch: admitted, times, rejected, counts })
+        Ok(Admitted { batch: admitted, bounds: bounds(&times), times, rejected, counts })
     }
 
     /// Why each row is rejected; `None` if none is.

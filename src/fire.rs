@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::block::Block;
 use crate::key::Codes;
 use crate::route::Judged;
 use crate::state::{BatchRows, Inputs, Lanes, Shared, State, Table, combine};
@@ -153,7 +154,7 @@ impl Fire<'_> {
             let table = self.state.sealed.entry(slice);
             let table = table.or_insert_with(|| Shared::new(Table::new(self.inputs, None)));
             let keys = || numbers.iter().map(|&number| codes.get(number));
-            let which: Vec<_> = numbers.iter().map(|&n| late[n].row..late[n].row + 1).collect();
+            let which: Vec<_> = numbers.iter().map(|&n| Block::one(late[n].row)).collect();
             Shared::make_mut(table).update_keys(rows, &which, keys());
             self.state.open.insert(slice);
             self.state.chain.touch(slice);

@@ -28,6 +28,7 @@ mod output;
 // Beside the way: what rows move, counting, and threads.
 mod progress;
 mod scan;
+mod block;
 mod metrics;
 mod partition;
 

@@ -299,11 +299,11 @@ impl WindowOperator {
         let mut output = Output::default();
         let mut jobs: Vec<Job> = Vec::with_capacity(prepared.len());
         for prepared in prepared {
-            let Prepared { partition, admitted, keys } = prepared;
+            let Prepared { partition, mut admitted, keys } = prepared;
             self.progress.counts[partition].add(&admitted.counts);
-            output.rejected.extend(admitted.rejected);
+            output.rejected.extend(admitted.rejected.take());
             let columns = self.parts.inputs.of(&admitted.batch);
-            let mut job = Job::new(partition, admitted.batch, admitted.times, keys, columns);
+            let mut job = Job::new(partition, admitted, keys, columns);
             self.progress.observe(&mut job, &self.parts);
             jobs.push(job);
         }
@@ -369,7 +369,8 @@ impl WindowOperator {
             }
         }
         let Parts { grid, keys, assembler, .. } = &self.parts;
-        output.fired = assembler.fired(fired, grid, keys, self.lanes.interner())?;
+        output.fired = assembler.fired(&fired, grid, keys, self.lanes.interner())?;
+        self.lanes.recycle(fired.into_iter().map(|fired| fired.table));
         let State { fresh, sealed, chain, .. } = &mut self.progress.state;
         if self.lanes.forget_dead_keys(fresh, sealed) {
             *chain = Default::default();

@@ -1,5 +1,6 @@
 //! Fired windows and late rows as record batches.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,12 +12,11 @@ use arrow_array::{ArrayRef, Int64Array, PrimitiveArray, RecordBatch, StringArray
 use arrow_ord::sort::{SortColumn, lexsort_to_indices};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::accumulator::{Accumulator, FinishError};
+use crate::accumulator::{self, Accumulator, FinishError};
 use crate::error::{Error, Result};
 use crate::fire::{Fired, Firing};
-use crate::key::{Code, Interner, KeyColumns, Slots};
+use crate::key::{Code, Interner, KeyColumns};
 use crate::route::Judged;
-use crate::state::{Shared, Table};
 use crate::window::Grid;
 
 /// What a call gives: results, and the rows that are in none.
@@ -62,7 +62,8 @@ pub(crate) struct Assembler {
     pub(crate) time_type: DataType,
     pub(crate) firing_column: bool,
     pub(crate) sort_by_key: bool,
-    pub(crate) aggregates: Vec<Field>,
+    /// Name and type of each aggregate, and where its result comes from.
+    pub(crate) aggregates: Vec<(Field, accumulator::Output)>,
 }
 
 /// The type of window bounds for an event-time column.
@@ -101,19 +102,20 @@ pub(crate) fn ticks_to_array(ticks: Vec<i64>, data_type: &DataType) -> ArrayRef 
     }
 }
 
-/// Results of several windows, one behind the other.
-#[derive(Default)]
-struct Pending {
-    accumulators: Vec<Box<dyn Accumulator>>,
-    codes: Vec<Code>,
-    nulls: Vec<bool>,
-    windows: Vec<(usize, i128, Firing)>,
+/// Results of one window, or of a part of it.
+struct Piece<'a> {
+    window: i128,
+    firing: Firing,
+    codes: &'a [Code],
+    /// Which of the codes stands for the null key.
+    null: Option<usize>,
+    accumulators: &'a [Box<dyn Accumulator>],
 }
 
 impl Assembler {
     pub(crate) fn new(
         keys: &KeyColumns,
-        aggregates: Vec<Field>,
+        aggregates: Vec<(Field, accumulator::Output)>,
         time_type: DataType,
         late_schema: SchemaRef,
         firing_column: bool,
@@ -122,7 +124,7 @@ impl Assembler {
         let mut fields: Vec<Field> = keys.fields.iter().map(|field| field.as_ref().clone()).collect();
         fields.push(Field::new(WINDOW_START, time_type.clone(), false));
         fields.push(Field::new(WINDOW_END, time_type.clone(), false));
-        fields.extend(aggregates.iter().cloned());
+        fields.extend(aggregates.iter().map(|(field, _)| field.clone()));
         if firing_column {
             fields.push(Field::new(FIRING, DataType::Utf8, false));
         }
@@ -142,83 +144,97 @@ impl Assembler {
     /// Results of fired windows, in the order given.
     pub(crate) fn fired(
         &self,
-        fired: Vec<Fired>,
+        fired: &[Fired],
         grid: &Grid,
         keys: &KeyColumns,
         interner: &Interner,
     ) -> Result<Vec<RecordBatch>> {
         let mut batches = Vec::new();
-        let mut pending = Pending::default();
-        for Fired { window, firing, table } in fired {
-            // the last holder gives its buffers away
-            let Table { slots, accumulators } = Shared::unwrap_or_clone(table);
-            if !pending.codes.is_empty() && pending.codes.len() + slots.len() > BATCH_ROWS {
-                batches.extend(self.batch(&mut pending, grid, keys, interner)?);
+        let (mut pieces, mut rows) = (Vec::new(), 0);
+        for fired in fired {
+            let len = fired.table.len();
+            if rows > 0 && rows + len > BATCH_ROWS {
+                batches.push(self.batch(&pieces, grid, keys, interner)?);
+                pieces.clear();
+                rows = 0;
             }
-            if slots.len() <= MAX_ROWS {
-                pending.push(window, firing, &slots, 0..slots.len(), accumulators);
+            if len <= MAX_ROWS {
+                pieces.push(Piece::of(fired, 0..len, &fired.table.accumulators));
+                rows += len;
                 continue;
             }
-            for from in (0..slots.len()).step_by(MAX_ROWS) {
-                let part = from..slots.len().min(from + MAX_ROWS);
-                let numbers: Vec<u32> = part.clone().map(|slot| slot as u32).collect();
-                let accumulators = accumulators.iter().map(|all| all.gather(&numbers)).collect();
-                pending.push(window, firing, &slots, part, accumulators);
-                batches.extend(self.batch(&mut pending, grid, keys, interner)?);
+            for from in (0..len).step_by(MAX_ROWS) {
+                let part = from..len.min(from + MAX_ROWS);
+                let slots: Vec<u32> = part.clone().map(|slot| slot as u32).collect();
+                let accumulators: Vec<_> =
+                    fired.table.accumulators.iter().map(|all| all.gather(&slots)).collect();
+                batches.push(self.batch(&[Piece::of(fired, part, &accumulators)], grid, keys, interner)?);
             }
         }
-        batches.extend(self.batch(&mut pending, grid, keys, interner)?);
+        if rows > 0 {
+            batches.push(self.batch(&pieces, grid, keys, interner)?);
+        }
         Ok(batches)
     }
 
     fn batch(
         &self,
-        pending: &mut Pending,
+        pieces: &[Piece<'_>],
         grid: &Grid,
         keys: &KeyColumns,
         interner: &Interner,
-    ) -> Result<Option<RecordBatch>> {
-        let Pending { accumulators, codes, nulls, windows } = std::mem::take(pending);
-        if codes.is_empty() {
-            return Ok(None);
+    ) -> Result<RecordBatch> {
+        let [first, rest @ ..] = pieces else { return Ok(RecordBatch::new_empty(self.schema.clone())) };
+        // a lone window is read where it is
+        let (mut codes, mut accumulators) = (Cow::Borrowed(first.codes), first.accumulators);
+        let mut all: Vec<Box<dyn Accumulator>>;
+        if !rest.is_empty() {
+            all = accumulators.iter().map(|accumulator| accumulator.boxed_clone()).collect();
+            for piece in rest {
+                codes.to_mut().extend_from_slice(piece.codes);
+                all.iter_mut().zip(piece.accumulators).for_each(|(all, one)| all.append(one.as_ref()));
+            }
+            accumulators = &all;
         }
-        let nulls = nulls.contains(&true).then_some(nulls);
+        let nulls = nulls(pieces, codes.len());
         let mut columns = keys.decode(&codes, nulls.as_deref(), interner)?;
         let key_columns = columns.clone();
         let (mut starts, mut ends) = (Vec::with_capacity(codes.len()), Vec::with_capacity(codes.len()));
-        for &(rows, window, _) in &windows {
-            let (start, end) = grid.bounds(window);
-            starts.resize(starts.len() + rows, start);
-            ends.resize(ends.len() + rows, end);
+        for piece in pieces {
+            let (start, end) = grid.bounds(piece.window);
+            starts.resize(starts.len() + piece.codes.len(), start);
+            ends.resize(ends.len() + piece.codes.len(), end);
         }
-        for (accumulator, field) in accumulators.into_iter().zip(&self.aggregates) {
-            columns.push(accumulator.finish().map_err(|error| match error {
-                FinishError::Overflow { slot, value } => Error::Overflow {
-                    aggregate: field.name().clone(),
-                    start: starts[slot],
-                    end: ends[slot],
-                    key: keys.describe(&key_columns, slot),
-                    value,
-                    output_type: field.data_type().to_string(),
+        for (field, output) in &self.aggregates {
+            columns.push(accumulators[output.accumulator].finish(output.part).map_err(
+                |error| match error {
+                    FinishError::Overflow { slot, value } => Error::Overflow {
+                        aggregate: field.name().clone(),
+                        start: starts[slot],
+                        end: ends[slot],
+                        key: keys.describe(&key_columns, slot),
+                        value,
+                        output_type: field.data_type().to_string(),
+                    },
+                    FinishError::Function(message) => {
+                        Error::Aggregate { aggregate: field.name().clone(), message }
+                    }
                 },
-                FinishError::Function(message) => {
-                    Error::Aggregate { aggregate: field.name().clone(), message }
-                }
-            })?);
+            )?);
         }
         let bounds = [ticks_to_array(starts, &self.time_type), ticks_to_array(ends, &self.time_type)];
         columns.splice(key_columns.len()..key_columns.len(), bounds);
         if self.firing_column {
             let mut labels = Vec::with_capacity(codes.len());
-            for &(rows, _, firing) in &windows {
-                labels.resize(labels.len() + rows, firing.as_str());
+            for piece in pieces {
+                labels.resize(labels.len() + piece.codes.len(), piece.firing.as_str());
             }
             columns.push(Arc::new(StringArray::from(labels)));
         }
         if self.sort_by_key && !key_columns.is_empty() {
-            columns = sorted(columns, &key_columns, &windows)?;
+            columns = sorted(columns, &key_columns, pieces)?;
         }
-        Ok(Some(RecordBatch::try_new(self.schema.clone(), columns)?))
+        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
     }
 
     /// Rows that came too late, each with the watermark it lost to.
@@ -233,35 +249,39 @@ impl Assembler {
     }
 }
 
-impl Pending {
-    /// Adds `part` of the slots of a window; `accumulators` has only those.
-    fn push(
-        &mut self,
-        window: i128,
-        firing: Firing,
-        slots: &Slots,
-        part: Range<usize>,
-        accumulators: Vec<Box<dyn Accumulator>>,
-    ) {
-        self.windows.push((part.len(), window, firing));
-        let null_slot = slots.null_slot().map(|slot| slot as usize);
-        self.nulls.extend(part.clone().map(|slot| null_slot == Some(slot)));
-        self.codes.extend_from_slice(&slots.codes()[part]);
-        if self.accumulators.is_empty() {
-            self.accumulators = accumulators;
-        } else {
-            self.accumulators.iter_mut().zip(accumulators).for_each(|(all, one)| all.append(one));
+impl<'a> Piece<'a> {
+    /// `part` of the slots of a window; `accumulators` has only those.
+    fn of(fired: &'a Fired, part: Range<usize>, accumulators: &'a [Box<dyn Accumulator>]) -> Self {
+        let slots = &fired.table.slots;
+        let null = slots.null_slot().map(|slot| slot as usize).filter(|slot| part.contains(slot));
+        Piece {
+            window: fired.window,
+            firing: fired.firing,
+            null: null.map(|slot| slot - part.start),
+            codes: &slots.codes()[part],
+            accumulators,
         }
     }
 }
 
+/// Which rows of the pieces have the null key, if any has.
+fn nulls(pieces: &[Piece<'_>], rows: usize) -> Option<Vec<bool>> {
+    pieces.iter().any(|piece| piece.null.is_some()).then(|| {
+        let (mut nulls, mut before) = (vec![false; rows], 0);
+        for piece in pieces {
+            if let Some(null) = piece.null {
+                nulls[before + null] = true;
+            }
+            before += piece.codes.len();
+        }
+        nulls
+    })
+}
+
 /// The columns with the rows of each window sorted by key, nulls first.
-fn sorted(
-    columns: Vec<ArrayRef>,
-    keys: &[ArrayRef],
-    windows: &[(usize, i128, Firing)],
-) -> Result<Vec<ArrayRef>> {
-    let numbers = (0u32..).zip(windows).flat_map(|(number, &(rows, ..))| std::iter::repeat_n(number, rows));
+fn sorted(columns: Vec<ArrayRef>, keys: &[ArrayRef], pieces: &[Piece<'_>]) -> Result<Vec<ArrayRef>> {
+    let numbers =
+        (0u32..).zip(pieces).flat_map(|(number, piece)| std::iter::repeat_n(number, piece.codes.len()));
     let numbers: ArrayRef = Arc::new(UInt32Array::from(numbers.collect::<Vec<u32>>()));
     let by: Vec<SortColumn> = std::iter::once(&numbers)
         .chain(keys)

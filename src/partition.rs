@@ -16,6 +16,7 @@ use crate::event_time::Admitted;
 use crate::key::BatchKeys;
 use crate::metrics::RowCounts;
 use crate::route::{Judge, Judged, MORSEL, Router};
+use crate::scan::Bounds;
 use crate::state::{BatchRows, Lane, Slices};
 use crate::watermark::{Before, NONE};
 
@@ -59,6 +60,7 @@ pub(crate) struct Job {
     pub(crate) partition: usize,
     pub(crate) batch: RecordBatch,
     pub(crate) times: ScalarBuffer<i64>,
+    bounds: Vec<Bounds>,
     pub(crate) keys: BatchKeys,
     pub(crate) columns: Vec<Option<ArrayRef>>,
     /// The arrival number of its first row.
@@ -77,15 +79,16 @@ pub(crate) struct Job {
 impl Job {
     pub(crate) fn new(
         partition: usize,
-        batch: RecordBatch,
-        times: ScalarBuffer<i64>,
+        admitted: Admitted,
         keys: BatchKeys,
         columns: Vec<Option<ArrayRef>>,
     ) -> Self {
+        let Admitted { batch, times, bounds, .. } = admitted;
         Job {
             partition,
             batch,
             times,
+            bounds,
             keys,
             columns,
             first_arrival: 0,
@@ -103,6 +106,11 @@ impl Job {
         BatchRows { columns: &self.columns, times: &self.times, first_arrival: self.first_arrival }
     }
 
+    /// The highest event time; none without rows.
+    pub(crate) fn highest(&self) -> Option<i64> {
+        self.bounds.iter().map(|bounds| bounds.high).max()
+    }
+
     /// Judges all rows, and applies the fresh ones.
     fn run(&mut self, lane: &mut Lane, slices: &mut Slices, parts: &Parts) {
         let judge = Judge::new(&self.before, self.floor, self.ceiling);
@@ -112,10 +120,9 @@ impl Job {
         let total = self.times.len();
         for from in (0..total).step_by(MORSEL) {
             let to = total.min(from + MORSEL);
-            let targets = router.morsel(&self.times, from, to);
-            if targets.iter().any(|target| !target.ranges.is_empty()) {
-                self.keys.encode(from, to, &mut lane.interner, &mut lane.scratch.codes);
-                lane.apply(slices, targets, &rows, from, &parts.inputs);
+            let targets = router.morsel(&self.times, &self.bounds, from, to);
+            if targets.iter().any(|target| !target.blocks.is_empty()) {
+                lane.apply(slices, targets, &rows, from..to, &mut self.keys, &parts.inputs);
             }
         }
         self.counts = router.counts;

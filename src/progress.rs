@@ -49,12 +49,14 @@ impl Progress {
         job.floor = self.merge.merged();
         job.first_arrival = self.arrivals;
         self.arrivals += job.times.len() as u64;
-        if !job.times.is_empty() && self.merge.status(partition) != PartitionStatus::Finished {
+        if let Some(highest) = job.highest()
+            && self.merge.status(partition) != PartitionStatus::Finished
+        {
             let own = self.sources[partition].emitted();
             let any_sign = parts.reactivation == Reactivation::AtOnce;
             let marker = parts.marker.map(|column| job.batch.column(column));
             job.ceiling = self.merge.others_minimum(partition);
-            job.before = self.sources[partition].observe(&job.times, &job.batch, marker);
+            job.before = self.sources[partition].observe_highest(&job.times, highest, &job.batch, marker);
             self.touch(partition);
             let simple = self.merge.status(partition) == PartitionStatus::Active && !self.merge.is_pending();
             if !simple {

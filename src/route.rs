@@ -12,26 +12,24 @@
 //! else                                         some window is due: a late row, applied after all fresh rows of the call
 //! ```
 //!
-//! The real code decides for 64 rows at a time: if their lowest time is fresh even for the watermark after all of them,
-//! above that watermark, and in the current slice with their highest time, no row needs a look of its own.
+//! The real code decides for 64 rows at a time. What is fresh for the watermark after all of them is fresh for each, and
+//! goes to its slice by a mask; for nearly every block one slice has all 64, which the lowest and the highest time tell.
+//! Only rows below that line are looked at one by one.
 //!
 //! Fresh rows of a call can all be applied before any late row and any firing: a window that fires in this call, or that a
 //! late row touches, is due at that point, and a row after it that still belongs to one of its slices is not fresh.
 
-use std::ops::Range;
-
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use crate::block::{BLOCK, Block, bits, ones};
 use crate::metrics::RowCounts;
-use crate::scan::{bounds, within};
+use crate::scan::{Bounds, within};
 use crate::watermark::{Before, END, NONE};
 use crate::window::{Grid, Horizon, Slice};
 
 /// Rows are routed, encoded and aggregated in runs of this many, so that all that lies between stays in cache.
-pub(crate) const MORSEL: usize = 2_048;
-
-const BLOCK: usize = 64;
+pub(crate) const MORSEL: usize = 32 * BLOCK;
 
 /// How many of the newest targets are looked at before the slice is computed.
 const FEW: usize = 8;
@@ -40,7 +38,18 @@ const FEW: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) slice: Slice,
-    pub(crate) ranges: Vec<Range<usize>>,
+    pub(crate) blocks: Vec<Block>,
+}
+
+impl Target {
+    /// Adds rows that lie behind those it has.
+    #[inline]
+    fn push(&mut self, block: Block) {
+        match self.blocks.last_mut() {
+            Some(last) if last.start == block.start => last.rows |= block.rows,
+            _ => self.blocks.push(block),
+        }
+    }
 }
 
 /// A row of a batch, and the merged watermark that it was judged by.
@@ -77,9 +86,15 @@ impl<'a> Judge<'a> {
     /// Before `row`, which is the next one.
     #[inline]
     fn before(&self, row: usize) -> i64 {
+        self.before_with(row, self.highest)
+    }
+
+    /// Before `row`, if the highest time of all rows before it is `highest`.
+    #[inline]
+    fn before_with(&self, row: usize, highest: i64) -> i64 {
         self.merged(match self.before {
             Before::Constant(own) => *own,
-            Before::RunningMax { lag, .. } => lag.watermark(self.highest),
+            Before::RunningMax { lag, .. } => lag.watermark(highest),
             Before::Each(own) => own[row],
         })
     }
@@ -139,73 +154,91 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Routes rows `from..to`, the next ones; returns the slices of the fresh ones, each with its rows.
-    pub(crate) fn morsel(&mut self, times: &[i64], from: usize, to: usize) -> &[Target] {
+    /// Routes rows `from..to`, the next ones; returns the slices of the fresh ones, each with its rows. `bounds` are those
+    /// of each block of the batch, and `from` is where a block begins.
+    pub(crate) fn morsel(&mut self, times: &[i64], bounds: &[Bounds], from: usize, to: usize) -> &[Target] {
         self.used = 0;
         self.current = usize::MAX;
         self.by_slice.clear();
-        let mut start = from;
-        while start < to {
+        for start in (from..to).step_by(BLOCK) {
             let end = to.min(start + BLOCK);
-            let block = &times[start..end];
-            let (low, high) = bounds(block);
-            let after = self.judge.after(end - 1, high);
-            if after >= self.ahead.valid_below {
-                self.ahead = self.grid.horizon(after);
-            }
-            // rows at or after this time are fresh and on time, whatever their place in the block
-            let calm =
-                if after == NONE { i64::MIN } else { self.ahead.fresh_from.max(after.saturating_add(1)) };
-            if after == END {
-                // every window is gone, that of the highest time too
-                self.rows(times, start, end);
-            } else if low >= calm && self.enter(low) && high <= self.targets[self.current].slice.last {
-                push(&mut self.targets[self.current].ranges, start, end);
-                self.counts.taken += (end - start) as u64;
-                self.judge.pass(high);
-            } else if high >= calm && self.enter(high) {
-                self.block(times, start, end, calm);
-            } else {
-                self.rows(times, start, end);
-            }
-            start = end;
+            self.block(&times[start..end], start, bounds[start / BLOCK]);
         }
         &self.targets[..self.used]
     }
 
-    /// A block of which some rows are calm and in the current slice: only the others are looked at one by one.
-    fn block(&mut self, times: &[i64], from: usize, to: usize, calm: i64) {
-        let main = self.current;
-        let slice = self.targets[main].slice;
-        let mut others = !within(&times[from..to], slice.first.max(calm), slice.last) & ones(to - from);
-        let mut start = from;
-        while others != 0 {
-            let row = from + others.trailing_zeros() as usize;
-            self.run(main, times, start, row);
-            self.rows(times, row, row + 1);
-            start = row + 1;
-            others &= others - 1;
+    /// Routes the rows from `start` on, at most 64.
+    fn block(&mut self, times: &[i64], start: usize, Bounds { low, high }: Bounds) {
+        let last = start + times.len() - 1;
+        let (before, after) = (self.judge.before(start), self.judge.after(last, high));
+        if after >= self.ahead.valid_below {
+            self.ahead = self.grid.horizon(after);
         }
-        self.run(main, times, start, to);
-        self.current = main;
+        // rows from here on are fresh, whatever their place in the block
+        let fresh_from = if after == NONE { i64::MIN } else { self.ahead.fresh_from };
+        if after == END {
+            // every window is gone, that of the highest time too
+            self.one_by_one(times, start, ones(times.len()));
+        } else if low >= fresh_from && self.enter(low) && high <= self.targets[self.current].slice.last {
+            self.targets[self.current].push(Block { start, rows: ones(times.len()) });
+            self.count_fresh(times, start, ones(times.len()), (low, before, after));
+        } else {
+            let fresh = within(times, fresh_from, i64::MAX);
+            let rest = ones(times.len()) & !fresh;
+            let taken = self.distribute(times, start, fresh, fresh_from);
+            self.count_fresh(times, start, taken, (low, before, after));
+            self.one_by_one(times, start, rest);
+        }
+        self.judge.pass(high);
     }
 
-    /// Calm rows of one slice.
-    fn run(&mut self, target: usize, times: &[i64], from: usize, to: usize) {
-        if from < to {
-            push(&mut self.targets[target].ranges, from, to);
-            self.counts.taken += (to - from) as u64;
-            // runs between rows of another slice are short
-            let highest = times[from..to].iter().fold(i64::MIN, |highest, &time| highest.max(time));
-            self.judge.pass(highest);
+    /// Fresh rows of several slices; returns those that have one.
+    fn distribute(&mut self, times: &[i64], start: usize, fresh: u64, fresh_from: i64) -> u64 {
+        let (mut left, mut taken) = (fresh, 0);
+        while left != 0 {
+            let first = left.trailing_zeros() as usize;
+            if self.enter(times[first]) {
+                let target = &mut self.targets[self.current];
+                let rows = within(times, target.slice.first.max(fresh_from), target.slice.last) & left;
+                target.push(Block { start, rows });
+                left &= !rows;
+                taken |= rows;
+            } else {
+                self.counts.no_window += 1;
+                left &= left - 1;
+            }
         }
+        taken
+    }
+
+    /// Counts fresh rows, and those among them that the watermark had passed: surely so if it had before the block, surely
+    /// not if it has not after it.
+    #[inline]
+    fn count_fresh(&mut self, times: &[i64], start: usize, rows: u64, (low, before, after): (i64, i64, i64)) {
+        self.counts.taken += u64::from(rows.count_ones());
+        if low > after || after == NONE {
+            return;
+        }
+        let surely = if before == NONE { 0 } else { within(times, i64::MIN, before) & rows };
+        self.counts.late_taken += u64::from(surely.count_ones());
+        let open =
+            within(times, if before == NONE { i64::MIN } else { before.saturating_add(1) }, after) & rows;
+        for row in bits(open & !surely) {
+            let watermark = self.before(times, start, row);
+            self.counts.late_taken += u64::from(times[row] <= watermark && watermark != NONE);
+        }
+    }
+
+    /// The merged watermark before a row of the block from `start` on.
+    fn before(&self, times: &[i64], start: usize, row: usize) -> i64 {
+        let highest = times[..row].iter().fold(self.judge.highest, |highest, &time| highest.max(time));
+        self.judge.before_with(start + row, highest)
     }
 
     /// Each row on its own.
-    fn rows(&mut self, times: &[i64], from: usize, to: usize) {
-        for (row, &time) in (from..to).zip(&times[from..to]) {
-            let watermark = self.judge.before(row);
-            self.judge.pass(time);
+    fn one_by_one(&mut self, times: &[i64], start: usize, rows: u64) {
+        for bit in bits(rows) {
+            let (row, time, watermark) = (start + bit, times[bit], self.before(times, start, bit));
             if watermark >= self.horizon.valid_below {
                 self.horizon = self.grid.horizon(watermark);
             }
@@ -213,7 +246,7 @@ impl<'a> Router<'a> {
             if !self.enter(time) {
                 self.counts.no_window += 1;
             } else if watermark != END && time >= self.horizon.fresh_from {
-                push(&mut self.targets[self.current].ranges, row, row + 1);
+                self.targets[self.current].push(Block { start, rows: 1 << bit });
                 self.counts.taken += 1;
                 self.counts.late_taken += u64::from(late);
             } else if watermark == END || time < self.horizon.drop_below {
@@ -262,22 +295,10 @@ impl<'a> Router<'a> {
         match self.targets.get_mut(self.current) {
             Some(target) => {
                 target.slice = slice;
-                target.ranges.clear();
+                target.blocks.clear();
             }
-            None => self.targets.push(Target { slice, ranges: Vec::new() }),
+            None => self.targets.push(Target { slice, blocks: Vec::new() }),
         }
         true
     }
-}
-
-#[inline]
-fn push(ranges: &mut Vec<Range<usize>>, start: usize, end: usize) {
-    match ranges.last_mut() {
-        Some(last) if last.end == start => last.end = end,
-        _ => ranges.push(start..end),
-    }
-}
-
-fn ones(count: usize) -> u64 {
-    u64::MAX >> (64 - count)
 }

@@ -5,15 +5,32 @@
 
 use multiversion::multiversion;
 
-/// The lowest and the highest time.
+use crate::block::BLOCK;
+
+/// The lowest and the highest time of some rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) low: i64,
+    pub(crate) high: i64,
+}
+
+/// The bounds of each block of 64 rows, the last of which may be shorter.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
-pub(crate) fn bounds(times: &[i64]) -> (i64, i64) {
-    let (mut low, mut high) = (i64::MAX, i64::MIN);
-    for &time in times {
-        low = low.min(time);
-        high = high.max(time);
+pub(crate) fn bounds(times: &[i64]) -> Vec<Bounds> {
+    let (whole, rest) = times.as_chunks::<BLOCK>();
+    let mut all = Vec::with_capacity(whole.len() + 1);
+    for block in whole {
+        let (mut low, mut high) = (i64::MAX, i64::MIN);
+        for &time in block {
+            low = low.min(time);
+            high = high.max(time);
+        }
+        all.push(Bounds { low, high });
     }
-    (low, high)
+    if let (Some(&low), Some(&high)) = (rest.iter().min(), rest.iter().max()) {
+        all.push(Bounds { low, high });
+    }
+    all
 }
 
 /// One bit for each time (at most 64) that is in `first..=last`.
@@ -43,8 +60,13 @@ mod tests {
         times[23] = i64::MIN;
         for len in 0..=64 {
             let some = &times[64 - len..];
-            let (low, high) = (some.iter().min(), some.iter().max());
-            assert_eq!(bounds(some), (*low.unwrap_or(&i64::MAX), *high.unwrap_or(&i64::MIN)));
+            for some in [some, &times.repeat(2)[len..]] {
+                let expected = some.chunks(64).map(|block| Bounds {
+                    low: block.iter().copied().min().unwrap(),
+                    high: block.iter().copied().max().unwrap(),
+                });
+                assert_eq!(bounds(some), expected.collect::<Vec<_>>());
+            }
             for (first, last) in [(i64::MIN, i64::MAX), (0, 1 << 40), (-5, 5), (3, 2), (i64::MAX, i64::MAX)] {
                 let bits = some
                     .iter()

@@ -10,10 +10,10 @@ use arrow_array::{
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType};
 
-use super::Rows;
 use super::column::for_each_row;
 use super::first_last::{Place, place, replaces};
 use super::states::ObjectFunction;
+use super::{Part, Rows};
 
 /// A column seen as bytes whose order is that of the values: booleans, strings and binary as they are, nested types by way of
 /// Arrow's row format.
@@ -78,15 +78,15 @@ impl Bytes {
         fold: impl FnMut(usize, usize, &[u8]),
     ) {
         let (Some(encoder), Some(first), Some(last)) =
-            (&self.encoder, rows.ranges.first(), rows.ranges.last())
+            (&self.encoder, rows.blocks.first(), rows.blocks.last())
         else {
             return;
         };
-        let part = column.slice(first.start, last.end - first.start);
+        let part = column.slice(first.start, last.end() - first.start);
         let encoded = encoder.convert_columns(&[part]).expect("the type of the column was tried before");
         let mut fold = fold;
         let nulls = rows.logical_nulls();
-        for_each_row(slots, rows.ranges, nulls.as_ref(), |slot, row| {
+        for_each_row(slots, rows.blocks, nulls.as_ref(), |slot, row| {
             fold(slot, row, encoded.row(row - first.start).data());
         });
     }
@@ -137,7 +137,7 @@ fn walk<'v>(
     value: impl Fn(usize) -> &'v [u8],
     mut fold: impl FnMut(usize, usize, &[u8]),
 ) {
-    for_each_row(slots, rows.ranges, rows.nulls(), |slot, row| fold(slot, row, value(row)));
+    for_each_row(slots, rows.blocks, rows.nulls(), |slot, row| fold(slot, row, value(row)));
 }
 
 /// Which value stays.
@@ -202,7 +202,7 @@ impl ObjectFunction for PickBytes {
             self.offer(state, held.place, &held.value);
         }
     }
-    fn finish(&self, states: &[Self::State]) -> Result<ArrayRef, String> {
+    fn finish(&self, states: &[Self::State], _: Part) -> Result<ArrayRef, String> {
         let values: Vec<_> =
             states.iter().map(|state| state.as_ref().map(|held| held.value.as_slice())).collect();
         self.bytes.build(&values).map_err(|error| error.to_string())

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -14,6 +13,7 @@ use half::f16;
 
 use super::Rows;
 use super::total::Total;
+use crate::block::Block;
 
 /// What the accumulators need to know about a value.
 ///
@@ -217,28 +217,29 @@ pub(crate) fn visit<V: Visit>(data_type: &DataType, visitor: V) -> Option<V::Out
 }
 
 /// The null contract, once: `fold` gets the slot and the value of every row that is not null, in the order of the rows.
-/// Without nulls the loop is free of checks.
+/// Without nulls the loop over a whole block is free of checks.
 #[inline]
 pub(crate) fn for_each<N: Copy>(
     slots: &[u32],
-    ranges: &[Range<usize>],
+    blocks: &[Block],
     values: &[N],
     nulls: Option<&NullBuffer>,
     mut fold: impl FnMut(usize, N),
 ) {
     let mut rest = slots;
-    for range in ranges {
-        let (slots, behind) = rest.split_at(range.len());
+    for block in blocks {
+        let (slots, behind) = rest.split_at(block.len());
         rest = behind;
-        let values = &values[range.clone()];
-        match nulls {
-            None => slots.iter().zip(values).for_each(|(&slot, &value)| fold(slot as usize, value)),
-            Some(nulls) => {
-                for ((&slot, &value), row) in slots.iter().zip(values).zip(range.clone()) {
-                    if nulls.is_valid(row) {
-                        fold(slot as usize, value);
-                    }
-                }
+        match (block.whole(), nulls) {
+            (Some(rows), None) => {
+                slots.iter().zip(&values[rows]).for_each(|(&slot, &value)| fold(slot as usize, value));
+            }
+            (_, None) => {
+                slots.iter().zip(block.iter()).for_each(|(&slot, row)| fold(slot as usize, values[row]));
+            }
+            (_, Some(nulls)) => {
+                let valid = slots.iter().zip(block.iter()).filter(|&(_, row)| nulls.is_valid(row));
+                valid.for_each(|(&slot, row)| fold(slot as usize, values[row]));
             }
         }
     }
@@ -248,18 +249,14 @@ pub(crate) fn for_each<N: Copy>(
 #[inline]
 pub(crate) fn for_each_row(
     slots: &[u32],
-    ranges: &[Range<usize>],
+    blocks: &[Block],
     nulls: Option<&NullBuffer>,
     mut fold: impl FnMut(usize, usize),
 ) {
-    let mut rest = slots;
-    for range in ranges {
-        let (slots, behind) = rest.split_at(range.len());
-        rest = behind;
-        for (&slot, row) in slots.iter().zip(range.clone()) {
-            if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
-                fold(slot as usize, row);
-            }
+    let rows = blocks.iter().flat_map(Block::iter);
+    for (&slot, row) in slots.iter().zip(rows) {
+        if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
+            fold(slot as usize, row);
         }
     }
 }

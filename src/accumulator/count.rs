@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array};
 
 use super::column::{bytes, for_each_row, gather, grow};
-use super::{Accumulator, FinishError, Rows, same, same_box};
+use super::{Accumulator, FinishError, Part, Rows, same};
 
 /// Rows, or values that are not null. Without a column there are no nulls, so the two are one.
 #[derive(Clone, Debug, Default)]
@@ -20,12 +20,15 @@ impl Accumulator for Count {
     fn resize(&mut self, slots: usize) {
         grow(&mut self.counts, slots, 0);
     }
+    fn clear(&mut self) {
+        self.counts.clear();
+    }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let counts = self.counts.as_mut_slice();
         let nulls = rows.logical_nulls();
         match &nulls {
             None => slots.iter().for_each(|&slot| counts[slot as usize] += 1),
-            Some(_) => for_each_row(slots, rows.ranges, nulls.as_ref(), |slot, _| counts[slot] += 1),
+            Some(_) => for_each_row(slots, rows.blocks, nulls.as_ref(), |slot, _| counts[slot] += 1),
         }
     }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
@@ -36,11 +39,11 @@ impl Accumulator for Count {
     fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator> {
         Box::new(Count { counts: gather(&self.counts, slots) })
     }
-    fn append(&mut self, other: Box<dyn Accumulator>) {
-        self.counts.append(&mut same_box::<Self>(other).counts);
+    fn append(&mut self, other: &dyn Accumulator) {
+        self.counts.extend_from_slice(&same::<Self>(other).counts);
     }
-    fn finish(self: Box<Self>) -> Result<ArrayRef, FinishError> {
-        Ok(Arc::new(Int64Array::new(self.counts.into(), None)))
+    fn finish(&self, _: Part) -> Result<ArrayRef, FinishError> {
+        Ok(Arc::new(Int64Array::new(self.counts.clone().into(), None)))
     }
     fn size(&self) -> usize {
         bytes(&self.counts)

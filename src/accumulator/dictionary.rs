@@ -4,7 +4,8 @@ use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_select::take::take;
 
-use super::{Accumulator, FinishError, Rows, same, same_box};
+use super::{Accumulator, FinishError, Part, Rows, same};
+use crate::block::Block;
 
 /// An accumulator of the value type behind one lookup.
 #[derive(Debug)]
@@ -25,22 +26,26 @@ impl Accumulator for Dictionary {
     fn resize(&mut self, slots: usize) {
         self.values.resize(slots);
     }
+    fn clear(&mut self) {
+        self.values.clear();
+    }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
-        let (Some(column), Some(first), Some(last)) = (rows.column, rows.ranges.first(), rows.ranges.last())
+        let (Some(column), Some(first), Some(last)) = (rows.column, rows.blocks.first(), rows.blocks.last())
         else {
             return;
         };
-        let (start, end) = (first.start, last.end);
+        let (start, end) = (first.start, last.end());
         let dictionary = column.as_any_dictionary();
         let keys = dictionary.keys().slice(start, end - start);
         let values: ArrayRef = take(dictionary.values(), &keys, None)
             .expect("a dictionary array holds only keys of its own values");
-        let ranges: Vec<_> = rows.ranges.iter().map(|range| range.start - start..range.end - start).collect();
+        let blocks: Vec<_> =
+            rows.blocks.iter().map(|block| Block { start: block.start - start, ..*block }).collect();
         let rows = Rows {
             column: Some(&values),
             times: &rows.times[start..end],
             first_arrival: rows.first_arrival + start as u64,
-            ranges: &ranges,
+            blocks: &blocks,
         };
         self.values.update(slots, &rows);
     }
@@ -50,11 +55,11 @@ impl Accumulator for Dictionary {
     fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator> {
         Box::new(Dictionary { values: self.values.gather(slots) })
     }
-    fn append(&mut self, other: Box<dyn Accumulator>) {
-        self.values.append(same_box::<Self>(other).values);
+    fn append(&mut self, other: &dyn Accumulator) {
+        self.values.append(same::<Self>(other).values.as_ref());
     }
-    fn finish(self: Box<Self>) -> Result<ArrayRef, FinishError> {
-        self.values.finish()
+    fn finish(&self, part: Part) -> Result<ArrayRef, FinishError> {
+        self.values.finish(part)
     }
     fn size(&self) -> usize {
         self.values.size()

@@ -7,10 +7,10 @@ use arrow_array::{ArrayRef, UInt64Array};
 use datasketches::hash::value::raw_bytes;
 use datasketches::hll::{HllType, HllUnion};
 
-use super::Rows;
 use super::bytes::Bytes;
 use super::column::{Lens, Native, for_each};
 use super::states::ObjectFunction;
+use super::{Part, Rows};
 
 /// 2^12 registers: a relative standard error of 1.04 / sqrt(4096) = 1.6 %.
 const LG_REGISTERS: u8 = 12;
@@ -39,7 +39,7 @@ pub(crate) trait Hashed: Debug + Send + Sync + 'static {
 
 impl<N: Native> Hashed for Lens<N> {
     fn update(&self, slots: &[u32], rows: &Rows<'_>, mut touch: impl FnMut(usize, &dyn Fn(&mut HllUnion))) {
-        for_each(slots, rows.ranges, self.view(rows), rows.nulls(), |slot, value| {
+        for_each(slots, rows.blocks, self.view(rows), rows.nulls(), |slot, value| {
             touch(slot, &|sketch| sketch.update_value(value.identity()));
         });
     }
@@ -67,7 +67,7 @@ impl<V: Hashed> ObjectFunction for Distinct<V> {
     fn merge(&self, state: &mut HllUnion, other: &HllUnion) {
         state.update(&other.to_sketch(HllType::Hll8));
     }
-    fn finish(&self, states: &[HllUnion]) -> Result<ArrayRef, String> {
+    fn finish(&self, states: &[HllUnion], _: Part) -> Result<ArrayRef, String> {
         let counts = states.iter().map(|state| state.composite_estimate().round() as u64);
         Ok(Arc::new(UInt64Array::from_iter_values(counts)))
     }

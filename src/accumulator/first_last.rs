@@ -4,7 +4,7 @@ use arrow_array::ArrayRef;
 
 use super::column::{Lens, Native, bytes, for_each_row, gather, grow};
 use super::seen::Seen;
-use super::{Accumulator, FinishError, Rows, same, same_box};
+use super::{Accumulator, FinishError, Part, Rows, same};
 use crate::aggregate::RowPosition;
 
 /// Event time, then arrival.
@@ -50,10 +50,15 @@ impl<N: Native, const LAST: bool> Accumulator for FirstLast<N, LAST> {
         grow(&mut self.values, slots, N::default());
         self.seen.resize(slots);
     }
+    fn clear(&mut self) {
+        self.places.clear();
+        self.values.clear();
+        self.seen = Seen::default();
+    }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let (values, nulls) = (self.lens.view(rows), rows.nulls());
-        self.seen.update(slots, rows.ranges, nulls);
-        for_each_row(slots, rows.ranges, nulls, |slot, row| {
+        self.seen.update(slots, rows.blocks, nulls);
+        for_each_row(slots, rows.blocks, nulls, |slot, row| {
             let place = place(rows.position(row));
             if replaces::<LAST>(place, self.places[slot]) {
                 self.places[slot] = place;
@@ -80,14 +85,14 @@ impl<N: Native, const LAST: bool> Accumulator for FirstLast<N, LAST> {
             seen: self.seen.gather(slots),
         })
     }
-    fn append(&mut self, other: Box<dyn Accumulator>) {
-        let mut other = same_box::<Self>(other);
-        self.places.append(&mut other.places);
-        self.values.append(&mut other.values);
+    fn append(&mut self, other: &dyn Accumulator) {
+        let other = same::<Self>(other);
+        self.places.extend_from_slice(&other.places);
+        self.values.extend_from_slice(&other.values);
         self.seen.append(&other.seen);
     }
-    fn finish(self: Box<Self>) -> Result<ArrayRef, FinishError> {
-        Ok(self.lens.build(self.values, self.seen.nulls()))
+    fn finish(&self, _: Part) -> Result<ArrayRef, FinishError> {
+        Ok(self.lens.build(self.values.clone(), self.seen.nulls()))
     }
     fn size(&self) -> usize {
         bytes(&self.places) + bytes(&self.values) + self.seen.size()

@@ -1,7 +1,7 @@
 //! Columns of compact accumulators, indexed by slot.
 //!
-//! An accumulator holds one aggregate for all keys of a slice: slot `i` is the state of the `i`-th key. It knows neither
-//! keys nor time. Its algebra: `resize` adds slots at the identity, `update` takes in rows, `merge` takes in another
+//! An accumulator holds one aggregate, or several that share their state, for all keys of a slice: slot `i` is the state
+//! of the `i`-th key. It knows neither keys nor time. Its algebra: `resize` adds slots at the identity, `update` takes in rows, `merge` takes in another
 //! accumulator slot by slot, and `finish` gives an Arrow column. Updates of a slot happen in the order of the rows, one
 //! after the other, so that even float sums are a function of the rows alone.
 
@@ -11,13 +11,12 @@ mod count;
 mod dictionary;
 mod distinct;
 mod first_last;
-mod mean;
-mod min_max;
+mod plan;
 mod quantile;
 mod reservoir;
 mod seen;
 mod states;
-mod sum;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod total;
@@ -25,25 +24,26 @@ mod variance;
 
 use std::any::Any;
 use std::fmt::Debug;
-use std::ops::Range;
-use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
+pub(crate) use self::plan::{Call, Output, Part, plan};
 pub(crate) use self::states::States;
 
-use self::bytes::{Bytes, Pick, PickBytes};
 use self::column::{Lens, Native, Visit, visit};
 use crate::aggregate::{Function, RowPosition};
+use crate::block::Block;
 
-/// One aggregate for every key of a slice.
+/// One aggregate, or several of one column, for every key of a slice.
 pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     /// The number of slots.
     fn len(&self) -> usize;
     /// Grows to `slots` slots, or stays as it is if it has more; new ones have seen nothing.
     fn resize(&mut self, slots: usize);
+    /// Goes back to no slots, and keeps the room for them.
+    fn clear(&mut self);
     /// Takes in rows: the k-th row of `rows` belongs to `slots[k]`.
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>);
     /// Takes in `other`, an accumulator of the same kind: its slot `i` goes to `slots[i]`.
@@ -51,9 +51,9 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     /// A new accumulator with these slots, in this order.
     fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator>;
     /// Puts the slots of `other`, of the same kind, behind the own ones.
-    fn append(&mut self, other: Box<dyn Accumulator>);
-    /// The result column, one value a slot.
-    fn finish(self: Box<Self>) -> Result<ArrayRef, FinishError>;
+    fn append(&mut self, other: &dyn Accumulator);
+    /// A result column, one value a slot; `part` is one that the [`plan`] asks of this accumulator.
+    fn finish(&self, part: Part) -> Result<ArrayRef, FinishError>;
     /// Bytes held, heap included.
     fn size(&self) -> usize;
     /// An upper bound of the magnitude that any slot can have, for accumulators whose `finish` can fail by overflow of the
@@ -73,8 +73,8 @@ pub(crate) struct Rows<'a> {
     pub(crate) times: &'a [i64],
     /// The arrival number of row 0 of the batch.
     pub(crate) first_arrival: u64,
-    /// Which rows: ranges of row numbers of the batch, ascending.
-    pub(crate) ranges: &'a [Range<usize>],
+    /// Which rows, ascending.
+    pub(crate) blocks: &'a [Block],
 }
 
 /// Why a result column could not be made.
@@ -104,10 +104,6 @@ const SAME: &str = "merged accumulators come from one specification, so they are
 
 fn same<A: Accumulator>(other: &dyn Accumulator) -> &A {
     (other as &dyn Any).downcast_ref().expect(SAME)
-}
-
-fn same_box<A: Accumulator>(other: Box<dyn Accumulator>) -> Box<A> {
-    (other as Box<dyn Any>).downcast().expect(SAME)
 }
 
 const NUMBERS: &str = "integers, floats, Decimal128 and dictionaries of these";
@@ -145,7 +141,7 @@ pub(crate) fn output_type(function: &Function, input: Option<&DataType>) -> Resu
         Function::ApproxDistinct if ordered => Ok(DataType::UInt64),
         Function::Min | Function::Max | Function::ApproxDistinct => Err(ORDERED.into()),
         _ if !number => Err(NUMBERS.into()),
-        Function::Sum => Ok(sum::sum_type(input)),
+        Function::Sum => Ok(summary::sum_type(input)),
         _ => Ok(DataType::Float64),
     }
 }
@@ -156,62 +152,4 @@ struct Nothing;
 impl Visit for Nothing {
     type Output = ();
     fn visit<N: Native>(self, _: Lens<N>) {}
-}
-
-/// An accumulator without slots, for a function and type that [`output_type`] has accepted. `seed` decides which rows a
-/// sample takes.
-pub(crate) fn accumulator(function: &Function, input: Option<&DataType>, seed: u64) -> Box<dyn Accumulator> {
-    let input = match (function, input) {
-        (Function::CountAll | Function::Count, _) | (_, None) => return Box::new(count::Count::default()),
-        (Function::Custom(function), Some(input)) => return function.clone().accumulator(input),
-        (_, Some(DataType::Dictionary(_, values))) => {
-            return Box::new(dictionary::Dictionary::new(accumulator(function, Some(values), seed)));
-        }
-        (_, Some(input)) => input,
-    };
-    visit(input, Primitive { function, seed }).unwrap_or_else(|| over_bytes(function, input))
-}
-
-/// Builds an accumulator over a primitive column.
-struct Primitive<'a> {
-    function: &'a Function,
-    seed: u64,
-}
-
-impl Visit for Primitive<'_> {
-    type Output = Box<dyn Accumulator>;
-    fn visit<N: Native>(self, lens: Lens<N>) -> Box<dyn Accumulator> {
-        match *self.function {
-            Function::Sum => Box::new(sum::Sum::new(lens)),
-            Function::Min => Box::new(min_max::MinMax::<N, false>::new(lens)),
-            Function::Max => Box::new(min_max::MinMax::<N, true>::new(lens)),
-            Function::Mean => Box::new(mean::Mean::new(lens)),
-            Function::Variance { sample, sqrt } => Box::new(variance::Variance::new(lens, sample, sqrt)),
-            Function::First => Box::new(first_last::FirstLast::<N, false>::new(lens)),
-            Function::Last => Box::new(first_last::FirstLast::<N, true>::new(lens)),
-            Function::Quantile(q) => states(quantile::Quantile::new(lens, q)),
-            Function::ReservoirQuantile { q, capacity } => {
-                states(reservoir::Reservoir::new(lens, q, capacity, self.seed))
-            }
-            Function::ApproxDistinct => states(distinct::Distinct::new(lens)),
-            Function::CountAll | Function::Count | Function::Custom(_) => Box::new(count::Count::default()),
-        }
-    }
-}
-
-/// Builds an accumulator over a column of any other type.
-fn over_bytes(function: &Function, input: &DataType) -> Box<dyn Accumulator> {
-    let bytes = Bytes::new(input);
-    let pick = match function {
-        Function::ApproxDistinct => return states(distinct::Distinct::new(bytes)),
-        Function::Min => Pick::Min,
-        Function::Max => Pick::Max,
-        Function::First => Pick::First,
-        _ => Pick::Last,
-    };
-    states(PickBytes { bytes, pick })
-}
-
-fn states<F: states::ObjectFunction>(function: F) -> Box<dyn Accumulator> {
-    Box::new(States::new(Arc::new(function)))
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array};
 
-use super::Rows;
 use super::column::{Lens, Native, float_order, for_each_row};
 use super::states::ObjectFunction;
+use super::{Part, Rows};
 
 /// Bottom-k sampling (Cohen and Kaplan, PODC 2007): every row has a priority, a seeded hash of its arrival number, and the
 /// sample is the `capacity` rows of the lowest. Which rows those are does not depend on the order in which they come or
@@ -104,7 +104,7 @@ impl<N: Native> ObjectFunction for Reservoir<N> {
     fn update(&self, states: &mut [Sample], slots: &[u32], rows: &Rows<'_>) -> isize {
         let values = self.lens.view(rows);
         let mut growth = 0;
-        for_each_row(slots, rows.ranges, rows.nulls(), |slot, row| {
+        for_each_row(slots, rows.blocks, rows.nulls(), |slot, row| {
             let (sample, priority) = (&mut states[slot], self.priority(rows.position(row).arrival));
             if priority <= sample.limit {
                 let row = Sampled { priority, value: self.lens.float(values[row].canonical()) };
@@ -116,7 +116,7 @@ impl<N: Native> ObjectFunction for Reservoir<N> {
     fn merge(&self, state: &mut Sample, other: &Sample) {
         other.rows.iter().for_each(|&row| self.offer(state, row));
     }
-    fn finish(&self, states: &[Sample]) -> Result<ArrayRef, String> {
+    fn finish(&self, states: &[Sample], _: Part) -> Result<ArrayRef, String> {
         Ok(Arc::new(states.iter().map(|sample| self.quantile(sample)).collect::<Float64Array>()))
     }
     fn heap_size(&self, state: &Sample) -> usize {

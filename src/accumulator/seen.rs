@@ -1,10 +1,9 @@
 //! Which slots have seen a value that is not null.
 
-use std::ops::Range;
-
 use arrow_buffer::NullBuffer;
 
 use super::column::{bytes, for_each_row, gather, grow};
+use crate::block::Block;
 
 /// One flag a slot, and how many are still down. Once all are up, as they are after the first morsels of a window, there is
 /// nothing left to mark and a null costs no more than its check.
@@ -23,13 +22,13 @@ impl Seen {
         self.unseen -= usize::from(!self.flags[slot]);
         self.flags[slot] = true;
     }
-    pub(crate) fn update(&mut self, slots: &[u32], ranges: &[Range<usize>], nulls: Option<&NullBuffer>) {
+    pub(crate) fn update(&mut self, slots: &[u32], blocks: &[Block], nulls: Option<&NullBuffer>) {
         if self.unseen == 0 {
             return;
         }
         match nulls {
             None => slots.iter().for_each(|&slot| self.mark(slot as usize)),
-            Some(_) => for_each_row(slots, ranges, nulls, |slot, _| self.mark(slot)),
+            Some(_) => for_each_row(slots, blocks, nulls, |slot, _| self.mark(slot)),
         }
     }
     /// Whether slot `i` has seen a value.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 
 use super::column::{bytes, for_each_row};
-use super::{Accumulator, FinishError, Rows, same, same_box};
+use super::{Accumulator, FinishError, Part, Rows, same};
 use crate::aggregate::AggregateFunction;
 
 /// A function over whole batches of rows, so that it looks at the type of the column once a batch.
@@ -16,7 +16,8 @@ pub(crate) trait ObjectFunction: Debug + Send + Sync + 'static {
     /// Takes in the rows that are not null; gives the growth of `heap_size`, summed over the states.
     fn update(&self, states: &mut [Self::State], slots: &[u32], rows: &Rows<'_>) -> isize;
     fn merge(&self, state: &mut Self::State, other: &Self::State);
-    fn finish(&self, states: &[Self::State]) -> Result<ArrayRef, String>;
+    /// One of the results; `part` is the one that the plan asks for.
+    fn finish(&self, states: &[Self::State], part: Part) -> Result<ArrayRef, String>;
     fn heap_size(&self, state: &Self::State) -> usize;
     /// See [`Accumulator::magnitude`]; `heap` is that of all states.
     fn magnitude(&self, _heap: usize) -> u128 {
@@ -42,7 +43,7 @@ impl<F: AggregateFunction> ObjectFunction for F {
         let Some(column) = rows.column else { return 0 };
         let nulls = rows.logical_nulls();
         let mut growth = 0;
-        for_each_row(slots, rows.ranges, nulls.as_ref(), |slot, row| {
+        for_each_row(slots, rows.blocks, nulls.as_ref(), |slot, row| {
             growth +=
                 self.tracked(&mut states[slot], |state| self.add(state, column, row, rows.position(row)));
         });
@@ -51,7 +52,7 @@ impl<F: AggregateFunction> ObjectFunction for F {
     fn merge(&self, state: &mut F::State, other: &F::State) {
         AggregateFunction::merge(self, state, other);
     }
-    fn finish(&self, states: &[F::State]) -> Result<ArrayRef, String> {
+    fn finish(&self, states: &[F::State], _: Part) -> Result<ArrayRef, String> {
         AggregateFunction::finish(self, states)
     }
     fn heap_size(&self, state: &F::State) -> usize {
@@ -95,6 +96,10 @@ impl<F: ObjectFunction> Accumulator for States<F> {
         });
         self.heap += growth;
     }
+    fn clear(&mut self) {
+        self.states.clear();
+        self.heap = 0;
+    }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         self.heap += self.function.update(&mut self.states, slots, rows);
     }
@@ -108,13 +113,13 @@ impl<F: ObjectFunction> Accumulator for States<F> {
     fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator> {
         self.with(super::column::gather(&self.states, slots))
     }
-    fn append(&mut self, other: Box<dyn Accumulator>) {
-        let mut other = same_box::<Self>(other);
-        self.states.append(&mut other.states);
+    fn append(&mut self, other: &dyn Accumulator) {
+        let other = same::<Self>(other);
+        self.states.extend_from_slice(&other.states);
         self.heap += other.heap;
     }
-    fn finish(self: Box<Self>) -> Result<ArrayRef, FinishError> {
-        let column = self.function.finish(&self.states).map_err(FinishError::Function)?;
+    fn finish(&self, part: Part) -> Result<ArrayRef, FinishError> {
+        let column = self.function.finish(&self.states, part).map_err(FinishError::Function)?;
         if column.len() != self.states.len() {
             let (given, expected) = (column.len(), self.states.len());
             return Err(FinishError::Function(format!("finish gave {given} values for {expected} states")));

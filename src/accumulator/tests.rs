@@ -14,6 +14,51 @@ use half::f16;
 
 use super::*;
 
+/// The accumulator of a lone aggregate, and the part of it that the aggregate is.
+struct Single {
+    states: Box<dyn Accumulator>,
+    part: Part,
+}
+
+fn accumulator(function: &Function, input: Option<&DataType>, seed: u64) -> Single {
+    let mut plan = plan(&[(function.clone(), input.map(|data_type| (0, data_type.clone())))], seed);
+    assert_eq!(plan.accumulators.len(), 1);
+    Single { states: plan.accumulators.remove(0).1, part: plan.outputs[0].part }
+}
+
+impl Single {
+    fn with(&self, states: Box<dyn Accumulator>) -> Single {
+        Single { states, part: self.part }
+    }
+    fn resize(&mut self, slots: usize) {
+        self.states.resize(slots);
+    }
+    fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
+        self.states.update(slots, rows);
+    }
+    fn merge(&mut self, slots: &[u32], other: &Single) {
+        self.states.merge(slots, other.states.as_ref());
+    }
+    fn gather(&self, slots: &[u32]) -> Single {
+        self.with(self.states.gather(slots))
+    }
+    fn append(&mut self, other: &Single) {
+        self.states.append(other.states.as_ref());
+    }
+    fn finish(&self) -> Result<ArrayRef, FinishError> {
+        self.states.finish(self.part)
+    }
+    fn size(&self) -> usize {
+        self.states.size()
+    }
+    fn magnitude(&self) -> u128 {
+        self.states.magnitude()
+    }
+    fn clone(&self) -> Single {
+        self.with(self.states.boxed_clone())
+    }
+}
+
 /// A small generator, so that every failure comes back.
 struct Random(u64);
 
@@ -272,24 +317,24 @@ impl Batch {
     fn len(&self) -> usize {
         self.times.len()
     }
-    /// Feeds rows `from..to` in ranges of up to three: cut out as a batch of their own, or in place if `from` is odd.
-    fn feed(&self, accumulator: &mut dyn Accumulator, from: usize, to: usize) {
+    /// Feeds rows `from..to` in blocks of up to three: cut out as a batch of their own, or in place if `from` is odd.
+    fn feed(&self, accumulator: &mut Single, from: usize, to: usize) {
         accumulator.resize(SLOTS);
         let start = if from % 2 == 1 { 0 } else { from };
         let column = self.column.slice(start, to - start);
-        let ranges: Vec<_> =
-            (from..to).step_by(3).map(|row| row - start..(row + 3).min(to) - start).collect();
+        let block = |row: usize| Block { start: row - start, rows: (1 << (to - row).min(3)) - 1 };
+        let blocks: Vec<_> = (from..to).step_by(3).map(block).collect();
         let rows = Rows {
             column: (!self.star).then_some(&column),
             times: &self.times[start..to],
             first_arrival: 100 + start as u64,
-            ranges: &ranges,
+            blocks: &blocks,
         };
         accumulator.update(&self.slots[from..to], &rows);
     }
-    fn whole(&self, function: &Function, from: usize, to: usize) -> Box<dyn Accumulator> {
+    fn whole(&self, function: &Function, from: usize, to: usize) -> Single {
         let mut accumulator = accumulator(function, Some(self.column.data_type()), 42);
-        self.feed(accumulator.as_mut(), from, to);
+        self.feed(&mut accumulator, from, to);
         accumulator
     }
     /// The values of a slot that are not null, with time and row, in order.
@@ -439,7 +484,7 @@ fn every_case(mut check: impl FnMut(&Function, &Batch, Kind)) {
 }
 
 /// The finished column or the error, as something to compare bit by bit.
-fn finished(accumulator: Box<dyn Accumulator>) -> Result<ArrayRef, String> {
+fn finished(accumulator: Single) -> Result<ArrayRef, String> {
     accumulator.finish().map_err(|error| format!("{error:?}"))
 }
 
@@ -449,7 +494,7 @@ fn updates_in_pieces_are_one_update() {
         let whole = finished(batch.whole(function, 0, batch.len()));
         for cut in 0..=batch.len() {
             let mut pieces = batch.whole(function, 0, cut);
-            batch.feed(pieces.as_mut(), cut, batch.len());
+            batch.feed(&mut pieces, cut, batch.len());
             assert_eq!(finished(pieces), whole, "{function:?} of {} cut at {cut}", batch.column.data_type());
         }
     });
@@ -470,7 +515,7 @@ fn merging_equals_the_reference() {
         for cut in [0, 1, 9, 16, batch.len()] {
             let context = format!("{function:?} of {data_type}, {kind:?}, merged at {cut}");
             let mut merged = batch.whole(function, 0, cut);
-            merged.merge(&[0, 1, 2, 3], batch.whole(function, cut, batch.len()).as_ref());
+            merged.merge(&[0, 1, 2, 3], &batch.whole(function, cut, batch.len()));
             let column = finished(merged);
             if !variance && !float_sum {
                 assert_eq!(column, finished(batch.whole(function, 0, batch.len())), "{context}");
@@ -516,12 +561,12 @@ fn merging_is_associative() {
         }
         let part = |from, to| batch.whole(function, from, to);
         let mut left = part(0, 7);
-        left.merge(&[0, 1, 2, 3], part(7, 15).as_ref());
-        left.merge(&[0, 1, 2, 3], part(15, 23).as_ref());
+        left.merge(&[0, 1, 2, 3], &part(7, 15));
+        left.merge(&[0, 1, 2, 3], &part(15, 23));
         let mut tail = part(7, 15);
-        tail.merge(&[0, 1, 2, 3], part(15, 23).as_ref());
+        tail.merge(&[0, 1, 2, 3], &part(15, 23));
         let mut right = part(0, 7);
-        right.merge(&[0, 1, 2, 3], tail.as_ref());
+        right.merge(&[0, 1, 2, 3], &tail);
         assert_eq!(finished(left), finished(right), "{function:?} of {}", batch.column.data_type());
     });
 }
@@ -530,11 +575,11 @@ fn merging_is_associative() {
 fn an_empty_side_changes_no_bit() {
     every_case(|function, batch, _| {
         let whole = batch.whole(function, 0, batch.len());
-        let expected = finished(whole.boxed_clone());
+        let expected = finished(whole.clone());
         let mut into_empty = batch.whole(function, 0, 0);
-        into_empty.merge(&[0, 1, 2, 3], whole.as_ref());
+        into_empty.merge(&[0, 1, 2, 3], &whole);
         let mut from_empty = whole;
-        from_empty.merge(&[0, 1, 2, 3], batch.whole(function, 0, 0).as_ref());
+        from_empty.merge(&[0, 1, 2, 3], &batch.whole(function, 0, 0));
         let context = format!("{function:?} of {}", batch.column.data_type());
         assert_eq!(finished(into_empty), expected, "{context}");
         assert_eq!(finished(from_empty), expected, "{context}");
@@ -548,23 +593,23 @@ fn slots_can_be_moved() {
         let half = batch.whole(function, 0, 12);
         // Cut apart, put together and grown in between, then updated further: as if nothing had happened.
         let mut moved = half.gather(&[0, 1]);
-        moved.append(half.gather(&[2]));
+        moved.append(&half.gather(&[2]));
         moved.resize(1);
-        assert_eq!(moved.len(), 3, "{context}");
-        batch.feed(moved.as_mut(), 12, batch.len());
+        assert_eq!(moved.states.len(), 3, "{context}");
+        batch.feed(&mut moved, 12, batch.len());
         let whole = finished(batch.whole(function, 0, batch.len()));
-        assert_eq!(finished(moved.boxed_clone()), whole, "{context}");
+        assert_eq!(finished(moved.clone()), whole, "{context}");
         // A copy goes its own way.
-        let copy = moved.boxed_clone();
-        batch.feed(moved.as_mut(), 0, 12);
-        assert_eq!(finished(copy.boxed_clone()), whole, "{context}");
+        let copy = moved.clone();
+        batch.feed(&mut moved, 0, 12);
+        assert_eq!(finished(copy.clone()), whole, "{context}");
         // Slots that have seen nothing are moved as such.
         let mut halves = copy.gather(&[0, 1]);
-        halves.append(copy.gather(&[2, 3]));
+        halves.append(&copy.gather(&[2, 3]));
         assert_eq!(finished(halves), whole, "{context}");
         // Any order, any selection; merging can lead slots elsewhere.
         let mut swapped = batch.whole(function, 0, 0);
-        swapped.merge(&[2, 1, 0], copy.gather(&[2, 1, 0]).as_ref());
+        swapped.merge(&[2, 1, 0], &copy.gather(&[2, 1, 0]));
         assert_eq!(finished(swapped), whole, "{context}");
         if let (Ok(column), Ok(whole)) = (finished(copy.gather(&[3, 1])), whole) {
             assert_eq!(column.len(), 2, "{context}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array};
 
 use super::column::{Lens, Native, bytes, for_each, gather, grow};
-use super::{Accumulator, FinishError, Rows, same, same_box};
+use super::{Accumulator, FinishError, Part, Rows, same};
 
 /// Count, mean and the sum of squared distances from the mean of the values seen.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,9 +69,12 @@ impl<N: Native> Accumulator for Variance<N> {
     fn resize(&mut self, slots: usize) {
         grow(&mut self.moments, slots, Moments::default());
     }
+    fn clear(&mut self) {
+        self.moments.clear();
+    }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let (lens, moments) = (&self.lens, self.moments.as_mut_slice());
-        for_each(slots, rows.ranges, lens.view(rows), rows.nulls(), |slot, value| {
+        for_each(slots, rows.blocks, lens.view(rows), rows.nulls(), |slot, value| {
             moments[slot].add(lens.float(value));
         });
     }
@@ -83,10 +86,10 @@ impl<N: Native> Accumulator for Variance<N> {
     fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator> {
         Box::new(Variance { lens: self.lens.clone(), moments: gather(&self.moments, slots), ..*self })
     }
-    fn append(&mut self, other: Box<dyn Accumulator>) {
-        self.moments.append(&mut same_box::<Self>(other).moments);
+    fn append(&mut self, other: &dyn Accumulator) {
+        self.moments.extend_from_slice(&same::<Self>(other).moments);
     }
-    fn finish(self: Box<Self>) -> Result<ArrayRef, FinishError> {
+    fn finish(&self, _: Part) -> Result<ArrayRef, FinishError> {
         let value = |moments: &Moments| {
             let degrees = moments.count.checked_sub(u64::from(self.sample)).filter(|&degrees| degrees > 0)?;
             let variance = moments.squares / degrees as f64;

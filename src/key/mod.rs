@@ -7,17 +7,22 @@ mod decode;
 mod interner;
 mod slots;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch, UInt32Array};
-use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
+use arrow_array::types::{
+    ArrowDictionaryKeyType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, ArrowPrimitiveType, RecordBatch, UInt32Array};
+use arrow_buffer::{ArrowNativeType, ScalarBuffer};
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 
 use decode::{bits_to_array, bytes_to_array};
 pub(crate) use interner::Interner;
+use slots::Key;
 pub(crate) use slots::{Code, MAX_SLOTS, Slots};
 
 use crate::error::{Error, Result};
@@ -110,13 +115,8 @@ impl KeyColumns {
                             None,
                         )?)
                     }
-                    Some(dictionary) => Source::Dictionary {
-                        indices: dictionary.normalized_keys(),
-                        nulls: dictionary.keys().nulls().cloned(),
-                        values: dictionary.values().clone(),
-                        encoded: None,
-                    },
-                    None => Source::Column(column.clone()),
+                    Some(_) => Source::Dictionary { column: column.clone(), encoded: None },
+                    None => Source::of(column),
                 }
             }
         };
@@ -188,18 +188,40 @@ pub(crate) struct BatchKeys {
 enum Source {
     Unkeyed,
     Column(ArrayRef),
+    /// Signed integers without nulls need no encoding.
+    Int32(ScalarBuffer<i32>),
+    Int64(ScalarBuffer<i64>),
     Dictionary {
-        indices: Vec<usize>,
-        nulls: Option<NullBuffer>,
-        values: ArrayRef,
-        /// Code of each dictionary value, and which are null; made when the first row is encoded.
-        encoded: Option<(Vec<Code>, Vec<bool>)>,
+        column: ArrayRef,
+        /// The codes of the dictionary's values; made when the first row is encoded.
+        encoded: Option<Codes>,
     },
     Rows(Rows),
 }
 
+impl Source {
+    fn of(column: &ArrayRef) -> Self {
+        let nulls = column.null_count() > 0;
+        match column.data_type() {
+            DataType::Int32 if !nulls => Source::Int32(column.as_primitive::<Int32Type>().values().clone()),
+            DataType::Int64 if !nulls => Source::Int64(column.as_primitive::<Int64Type>().values().clone()),
+            _ => Source::Column(column.clone()),
+        }
+    }
+}
+
+/// The keys of a morsel, by row of the morsel.
+pub(crate) enum Keys<'a> {
+    /// All the same.
+    One,
+    /// Codes that are still what they were in the column.
+    Int32(&'a [i32]),
+    Int64(&'a [i64]),
+    Codes(&'a Codes),
+}
+
 /// Codes of a morsel, by row of the morsel.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Codes {
     pub(crate) codes: Vec<Code>,
     nulls: Vec<bool>,
@@ -219,6 +241,24 @@ impl Codes {
 }
 
 impl BatchKeys {
+    /// The keys of rows `from..to`; `codes` is room for those that have to be encoded.
+    pub(crate) fn morsel<'a>(
+        &'a mut self,
+        Range { start: from, end: to }: Range<usize>,
+        interner: &mut Interner,
+        codes: &'a mut Codes,
+    ) -> Keys<'a> {
+        if matches!(self.source, Source::Column(_) | Source::Dictionary { .. } | Source::Rows(_)) {
+            self.encode(from, to, interner, codes);
+        }
+        match &self.source {
+            Source::Unkeyed => Keys::One,
+            Source::Int32(values) => Keys::Int32(&values[from..to]),
+            Source::Int64(values) => Keys::Int64(&values[from..to]),
+            _ => Keys::Codes(codes),
+        }
+    }
+
     /// Encodes rows `from..to`.
     pub(crate) fn encode(&mut self, from: usize, to: usize, interner: &mut Interner, out: &mut Codes) {
         out.codes.clear();
@@ -227,28 +267,55 @@ impl BatchKeys {
         match &mut self.source {
             Source::Unkeyed => out.codes.resize(to - from, 0),
             Source::Column(column) => encode_column(&column.slice(from, to - from), interner, out),
+            Source::Int32(values) => out.codes.extend(values[from..to].iter().map(|&value| value.code())),
+            Source::Int64(values) => out.codes.extend(values[from..to].iter().map(|&value| value.code())),
             Source::Rows(rows) => {
                 out.codes.extend((from..to).map(|row| interner.intern(rows.row(row).data()) as Code));
             }
-            Source::Dictionary { indices, nulls, values, encoded } => {
-                let (codes, value_nulls) = encoded.get_or_insert_with(|| {
-                    let mut all = Codes::default();
-                    encode_column(values, interner, &mut all);
-                    let nulls = if all.any_null { all.nulls } else { vec![false; all.codes.len()] };
-                    (all.codes, nulls)
+            Source::Dictionary { column, encoded } => {
+                let dictionary = column.as_any_dictionary();
+                let codes = encoded.get_or_insert_with(|| {
+                    let mut codes = Codes::default();
+                    encode_column(dictionary.values(), interner, &mut codes);
+                    codes
                 });
-                let is_null = |row: usize| nulls.as_ref().is_some_and(|n| n.is_null(row));
-                if nulls.is_none() && !value_nulls.contains(&true) {
-                    out.codes.extend(indices[from..to].iter().map(|&index| codes[index]));
-                } else {
-                    for row in from..to {
-                        let null = is_null(row) || value_nulls[indices[row]];
-                        out.codes.push(if null { 0 } else { codes[indices[row]] });
-                        out.nulls.push(null);
-                        out.any_null |= null;
-                    }
-                }
+                translate(dictionary, from..to, codes, out);
             }
+        }
+    }
+}
+
+/// The codes of rows of a dictionary array, out of those of its values.
+fn translate(dictionary: &dyn AnyDictionaryArray, rows: Range<usize>, values: &Codes, out: &mut Codes) {
+    fn indices<K: ArrowDictionaryKeyType>(
+        keys: &dyn Array,
+        rows: Range<usize>,
+        codes: &[Code],
+        out: &mut Vec<Code>,
+    ) {
+        let keys = &keys.as_primitive::<K>().values()[rows];
+        // what lies under a null may be anything
+        out.extend(keys.iter().map(|key| codes.get(key.as_usize()).copied().unwrap_or(0)));
+    }
+    let (keys, from) = (dictionary.keys(), rows.start);
+    let (codes, all) = (values.codes.as_slice(), &mut out.codes);
+    match keys.data_type() {
+        DataType::Int8 => indices::<Int8Type>(keys, rows, codes, all),
+        DataType::Int16 => indices::<Int16Type>(keys, rows, codes, all),
+        DataType::Int32 => indices::<Int32Type>(keys, rows, codes, all),
+        DataType::Int64 => indices::<Int64Type>(keys, rows, codes, all),
+        DataType::UInt8 => indices::<UInt8Type>(keys, rows, codes, all),
+        DataType::UInt16 => indices::<UInt16Type>(keys, rows, codes, all),
+        DataType::UInt32 => indices::<UInt32Type>(keys, rows, codes, all),
+        _ => indices::<UInt64Type>(keys, rows, codes, all),
+    }
+    let Some(nulls) = dictionary.logical_nulls().filter(|nulls| nulls.null_count() > 0) else { return };
+    for (row, code) in (from..).zip(all) {
+        let null = nulls.is_null(row);
+        out.nulls.push(null);
+        out.any_null |= null;
+        if null {
+            *code = 0;
         }
     }
 }

@@ -4,10 +4,34 @@
 //! its rows. How codes are looked up is not visible: a small range of codes is a plain array, anything else a hash
 //! table of 8-byte entries (32 bits of the hash beside the slot, so that a probe rarely reads a wrong code).
 
-use std::ops::Range;
+use super::Keys;
+use crate::block::{BLOCK, Block, bits};
 
 /// A row's key as a number: the value itself for narrow columns, an interned number for all others.
 pub(crate) type Code = u64;
+
+/// What a code can be read from as it is looked up.
+pub(crate) trait Key: Copy {
+    fn code(self) -> Code;
+}
+
+impl Key for Code {
+    fn code(self) -> Code {
+        self
+    }
+}
+
+impl Key for i32 {
+    fn code(self) -> Code {
+        self as i64 as Code
+    }
+}
+
+impl Key for i64 {
+    fn code(self) -> Code {
+        self as Code
+    }
+}
 
 /// The most slots that one slice can have.
 pub(crate) const MAX_SLOTS: usize = u32::MAX as usize - 1;
@@ -74,55 +98,69 @@ impl Slots {
         Slots { codes: Vec::with_capacity(other.codes.len()), null_slot: None, index }
     }
 
-    /// The slots of rows, one for each row of `ranges`; keys that are new get new slots. `codes` and `is_null` are by row.
-    pub(crate) fn assign(
-        &mut self,
-        codes: &[Code],
-        nulls: Option<&[bool]>,
-        ranges: &[Range<usize>],
-        slots: &mut Vec<u32>,
-    ) {
+    /// Forgets all keys, and keeps the room for them.
+    pub(crate) fn clear(&mut self) {
+        self.codes.clear();
+        self.null_slot = None;
+        match &mut self.index {
+            Index::Array { slots, .. } => slots.fill(EMPTY),
+            Index::Hash { entries, .. } => entries.fill(VACANT),
+        }
+    }
+
+    /// The slots of rows, one for each row of `blocks`; keys that are new get new slots. `keys` has those of the rows from
+    /// `first` on.
+    pub(crate) fn assign(&mut self, keys: &Keys<'_>, first: usize, blocks: &[Block], slots: &mut Vec<u32>) {
         slots.clear();
-        for range in ranges {
-            match nulls {
-                None => self.assign_run(&codes[range.clone()], slots),
+        match keys {
+            Keys::One => {
+                self.find(0, false).unwrap_or_else(|| self.insert(0));
+                slots.resize(blocks.iter().map(Block::len).sum(), 0);
+            }
+            Keys::Int32(keys) => self.assign_blocks(keys, first, blocks, slots),
+            Keys::Int64(keys) => self.assign_blocks(keys, first, blocks, slots),
+            Keys::Codes(codes) => match codes.nulls() {
+                None => self.assign_blocks(&codes.codes, first, blocks, slots),
                 Some(nulls) => {
-                    for row in range.clone() {
-                        slots.push(self.get_or_insert(codes[row], nulls[row]));
-                    }
+                    let rows = blocks.iter().flat_map(Block::iter).map(|row| row - first);
+                    slots.extend(rows.map(|row| self.get_or_insert(codes.codes[row], nulls[row])));
+                }
+            },
+        }
+    }
+
+    fn assign_blocks<K: Key>(&mut self, keys: &[K], first: usize, blocks: &[Block], slots: &mut Vec<u32>) {
+        for block in blocks {
+            let keys = &keys[block.start - first..];
+            let mut rows = block.rows;
+            while rows != 0 {
+                rows = match &self.index {
+                    Index::Array { base, slots: table } => find_in_array(*base, table, keys, rows, slots),
+                    Index::Hash { .. } => self.assign_hashed(keys, rows, slots),
+                };
+                if rows != 0 {
+                    slots.push(self.insert(keys[rows.trailing_zeros() as usize].code()));
+                    rows &= rows - 1;
                 }
             }
         }
     }
 
-    fn assign_run(&mut self, codes: &[Code], slots: &mut Vec<u32>) {
-        let mut rest = codes;
-        loop {
-            let done = match &self.index {
-                Index::Array { base, slots: table } => find_in_array(*base, table, rest, slots),
-                Index::Hash { .. } => self.assign_hashed(rest, slots),
-            };
-            if done == rest.len() {
-                return;
-            }
-            slots.push(self.insert(rest[done]));
-            rest = &rest[done + 1..];
-        }
-    }
-
-    /// Looks up and inserts until the table must grow; returns how many codes are done.
-    fn assign_hashed(&mut self, codes: &[Code], slots: &mut Vec<u32>) -> usize {
-        let Index::Hash { entries, shift } = &mut self.index else { return 0 };
+    /// Looks up and inserts until the table must grow; returns the rows that are left, of which the first is a new key.
+    fn assign_hashed<K: Key>(&mut self, keys: &[K], rows: u64, slots: &mut Vec<u32>) -> u64 {
+        let Index::Hash { entries, shift } = &mut self.index else { return rows };
         let mask = entries.len() - 1;
         let mut room = room(entries.len()).saturating_sub(self.codes.len());
-        for (done, &code) in codes.iter().enumerate() {
+        let mut left = rows;
+        while left != 0 {
+            let code = keys[left.trailing_zeros() as usize].code();
             let hash = hash(code);
             let mut at = (hash >> *shift) as usize & mask;
             loop {
                 let entry = entries[at];
                 if entry == VACANT {
                     if room == 0 {
-                        return done;
+                        return left;
                     }
                     room -= 1;
                     let slot = self.codes.len() as u32;
@@ -138,8 +176,9 @@ impl Slots {
                 }
                 at = (at + 1) & mask;
             }
+            left &= left - 1;
         }
-        codes.len()
+        0
     }
 
     /// The slot of one key, made if it is new.
@@ -259,20 +298,23 @@ impl Slots {
     }
 }
 
-/// Slots of the codes up to the first that is not in the array; returns how many those are.
+/// Slots of the rows up to the first whose key is not in the array; returns the rows that are left.
 #[inline]
-fn find_in_array(base: Code, table: &[u32], codes: &[Code], slots: &mut Vec<u32>) -> usize {
+fn find_in_array<K: Key>(base: Code, table: &[u32], keys: &[K], rows: u64, slots: &mut Vec<u32>) -> u64 {
     let before = slots.len();
-    let find = |&code: &Code| table.get(code.wrapping_sub(base) as usize).copied().unwrap_or(EMPTY);
-    slots.extend(codes.iter().map(find));
+    let find = |key: K| table.get(key.code().wrapping_sub(base) as usize).copied().unwrap_or(EMPTY);
+    match keys.first_chunk::<BLOCK>() {
+        Some(keys) if rows == u64::MAX => slots.extend(keys.iter().map(|&key| find(key))),
+        _ => slots.extend(bits(rows).map(|row| find(keys[row]))),
+    }
     // new keys are rare: one look at all slots is cheaper than one branch a row
     let found = &slots[before..];
     if found.iter().fold(0, |max, &slot| slot.max(max)) < EMPTY {
-        return codes.len();
+        return 0;
     }
-    let done = found.iter().position(|&slot| slot == EMPTY).unwrap_or(codes.len());
+    let done = found.iter().position(|&slot| slot == EMPTY).unwrap_or(found.len());
     slots.truncate(before + done);
-    done
+    (0..done).fold(rows, |left, _| left & (left - 1))
 }
 
 const TAG: u64 = 0xffff_ffff_0000_0000;
@@ -299,11 +341,13 @@ fn place(entries: &mut [u64], shift: u32, code: Code, slot: u32) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Codes;
     use super::*;
 
     fn assign(slots: &mut Slots, codes: &[Code]) -> Vec<u32> {
         let mut out = vec![];
-        slots.assign(codes, None, std::slice::from_ref(&(0..codes.len())), &mut out);
+        let codes = Codes { codes: codes.to_vec(), ..Codes::default() };
+        slots.assign(&Keys::Codes(&codes), 0, &Block::cover(0..codes.codes.len()), &mut out);
         out
     }
 
@@ -348,8 +392,9 @@ mod tests {
     fn null_is_a_key_of_its_own() {
         let mut slots = Slots::default();
         let mut out = vec![];
-        let (codes, nulls) = ([0, 7, 0, 7, 0], [true, false, false, true, true]);
-        slots.assign(&codes, Some(&nulls), &[0..2, 2..5], &mut out);
+        let codes =
+            Codes { codes: vec![0, 7, 0, 7, 0], nulls: vec![true, false, false, true, true], any_null: true };
+        slots.assign(&Keys::Codes(&codes), 100, &[Block { start: 100, rows: 0b11111 }], &mut out);
         assert_eq!(out, [0, 1, 2, 0, 0]);
         assert_eq!(slots.null_slot(), Some(0));
         slots.validate();

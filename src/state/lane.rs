@@ -4,9 +4,11 @@
 //! in order of number, and threads only decide which lanes are worked on at the same time: so threads change the time
 //! and nothing else.
 
-use super::table::{BatchRows, Inputs, Scratch, Table};
+use std::ops::Range;
+
+use super::table::{BatchRows, Inputs, Table};
 use super::{Shared, Slices};
-use crate::key::{Interner, KeyColumns};
+use crate::key::{BatchKeys, Codes, Interner, KeyColumns};
 use crate::route::Target;
 
 /// A constant, for it is part of the meaning: float sums are added up lane by lane.
@@ -15,11 +17,21 @@ pub(crate) const LANES: usize = 16;
 /// With more open slices than this, a new one starts small: it may be one of thousands.
 const EXPECTANT_SLICES: usize = 16;
 
+/// Tables with at least so many keys are kept for the next slice: to ask the system for their memory anew costs more than
+/// to fill it.
+const WORTH_KEEPING: usize = 4_096;
+
+/// How many of them.
+const KEPT: usize = 2;
+
 /// The part of a lane that a failed call need not undo: buffers, and the numbers of byte-string keys.
 #[derive(Default)]
 pub(crate) struct Lane {
     pub(crate) interner: Interner,
-    pub(crate) scratch: Scratch,
+    codes: Codes,
+    slots: Vec<u32>,
+    /// Empty tables with room for many keys.
+    spare: Vec<Table>,
     /// Slices that have been opened since somebody last asked.
     pub(crate) opened: Vec<i128>,
     /// The number in lane 0 of each number of this lane's interner.
@@ -27,27 +39,52 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Applies the rows of one morsel, whose codes are in the scratch, to the slices of this lane.
+    /// Applies the rows of one morsel, which are those of `targets`, to the slices of this lane.
     pub(crate) fn apply(
         &mut self,
         slices: &mut Slices,
         targets: &[Target],
         rows: &BatchRows<'_>,
-        morsel: usize,
+        morsel: Range<usize>,
+        keys: &mut BatchKeys,
         inputs: &Inputs,
     ) {
-        for target in targets.iter().filter(|target| !target.ranges.is_empty()) {
+        let Lane { interner, codes, slots, spare, opened, .. } = self;
+        let first = morsel.start;
+        let keys = keys.morsel(morsel, interner, codes);
+        for target in targets.iter().filter(|target| !target.blocks.is_empty()) {
             let id = target.slice.id;
             if let Some(table) = slices.get_mut(&id) {
-                Shared::make_mut(table).update(rows, &target.ranges, morsel, &mut self.scratch);
+                Shared::make_mut(table).update(rows, &target.blocks, &keys, first, slots);
                 continue;
             }
-            let like = slices.values().next_back().filter(|_| slices.len() < EXPECTANT_SLICES);
-            let mut table = Table::new(inputs, like.map(|table| table.as_ref()));
-            table.update(rows, &target.ranges, morsel, &mut self.scratch);
+            let mut table = open(slices, spare, inputs);
+            table.update(rows, &target.blocks, &keys, first, slots);
             slices.insert(id, Shared::new(table));
-            self.opened.push(id);
+            opened.push(id);
         }
+    }
+
+    /// Keeps the memory of a table that nobody else has any more.
+    pub(crate) fn recycle(&mut self, table: Shared) {
+        if self.spare.len() < KEPT
+            && table.len() >= WORTH_KEEPING
+            && let Some(mut table) = Shared::into_inner(table)
+        {
+            table.clear();
+            self.spare.push(table);
+        }
+    }
+}
+
+/// A table for a new slice, which will probably be as large as the newest one is now.
+fn open(slices: &Slices, spare: &mut Vec<Table>, inputs: &Inputs) -> Table {
+    let like = slices.values().next_back().filter(|_| slices.len() < EXPECTANT_SLICES);
+    match like {
+        Some(like) if like.len() >= WORTH_KEEPING => {
+            spare.pop().unwrap_or_else(|| Table::new(inputs, Some(like)))
+        }
+        like => Table::new(inputs, like.map(|table| table.as_ref())),
     }
 }
 
@@ -78,10 +115,20 @@ impl Lanes {
             }
             match &mut sealed {
                 None => sealed = Some(part),
-                Some(sealed) => Shared::make_mut(sealed).merge(&part),
+                Some(sealed) => {
+                    Shared::make_mut(sealed).merge(&part);
+                    self.lanes[lane].recycle(part);
+                }
             }
         }
         sealed
+    }
+
+    /// Keeps the memory of tables that have fired.
+    pub(crate) fn recycle(&mut self, tables: impl Iterator<Item = Shared>) {
+        for (table, lane) in tables.zip((0..self.lanes.len()).cycle()) {
+            self.lanes[lane].recycle(table);
+        }
     }
 
     fn numbers_in_first(&mut self, lane: usize) -> &[u32] {

@@ -1,21 +1,21 @@
 //! One slice: its keys, and a column of accumulators for each aggregate.
 
-use std::ops::Range;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 
-use crate::accumulator::{Accumulator, Rows, accumulator};
+use crate::accumulator::{Accumulator, Call, Rows};
 use crate::aggregate::Function;
-use crate::key::{Code, Codes, Slots};
+use crate::block::Block;
+use crate::key::{Code, Keys, Slots};
 
-/// Which columns the aggregates read, and how new accumulators are made.
+/// Which columns the accumulators read, and how new ones are made.
 #[derive(Debug)]
 pub(crate) struct Inputs {
-    pub(crate) columns: Vec<Option<usize>>,
+    columns: Vec<Option<usize>>,
     empty: Vec<Box<dyn Accumulator>>,
+
     /// Columns whose sum can be too large for its type.
     sums: Vec<usize>,
     /// Whether some function can fail for reasons of its own.
@@ -23,13 +23,12 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    pub(crate) fn new(aggregates: &[(Function, Option<(usize, DataType)>)], seed: u64) -> Self {
+    /// `accumulators` are those of the plan for the aggregates.
+    pub(crate) fn new(aggregates: &[Call], accumulators: Vec<(Option<usize>, Box<dyn Accumulator>)>) -> Self {
+        let (columns, empty) = accumulators.into_iter().unzip();
         Inputs {
-            columns: aggregates.iter().map(|(_, input)| input.as_ref().map(|(column, _)| *column)).collect(),
-            empty: aggregates
-                .iter()
-                .map(|(function, input)| accumulator(function, input.as_ref().map(|(_, t)| t), seed))
-                .collect(),
+            columns,
+            empty,
             sums: aggregates
                 .iter()
                 .filter(|(function, _)| matches!(function, Function::Sum))
@@ -49,7 +48,7 @@ impl Inputs {
         largest.unwrap_or(0).saturating_mul(rows)
     }
 
-    /// The input column of each aggregate.
+    /// The input column of each accumulator.
     pub(crate) fn of(&self, batch: &RecordBatch) -> Vec<Option<ArrayRef>> {
         self.columns.iter().map(|column| column.map(|column| batch.column(column).clone())).collect()
     }
@@ -74,14 +73,6 @@ fn largest(column: &ArrayRef) -> u128 {
         other if other.is_integer() => u32::MAX as u128,
         _ => 0,
     }
-}
-
-/// Buffers that a morsel needs for a moment.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    pub(crate) codes: Codes,
-    slots: Vec<u32>,
-    local: Vec<Range<usize>>,
 }
 
 /// The rows of a batch, as accumulators see them.
@@ -120,33 +111,37 @@ impl Table {
         self.slots.len()
     }
 
-    /// Takes in rows: `ranges` of the batch, whose codes from row `morsel` on are in `scratch`.
+    /// Goes back to no keys, and keeps the room for them.
+    pub(crate) fn clear(&mut self) {
+        self.slots.clear();
+        self.accumulators.iter_mut().for_each(|accumulator| accumulator.clear());
+    }
+
+    /// Takes in rows: `blocks` of the batch, of whose rows `keys` has those from `first` on. `slots` is room for theirs.
     pub(crate) fn update(
         &mut self,
         rows: &BatchRows<'_>,
-        ranges: &[Range<usize>],
-        morsel: usize,
-        scratch: &mut Scratch,
+        blocks: &[Block],
+        keys: &Keys<'_>,
+        first: usize,
+        slots: &mut Vec<u32>,
     ) {
-        let Scratch { codes, slots, local } = scratch;
-        local.clear();
-        local.extend(ranges.iter().map(|range| range.start - morsel..range.end - morsel));
-        self.slots.assign(&codes.codes, codes.nulls(), local, slots);
-        self.update_accumulators(rows, ranges, slots);
+        self.slots.assign(keys, first, blocks, slots);
+        self.update_accumulators(rows, blocks, slots);
     }
 
     /// Takes in rows whose keys are given.
     pub(crate) fn update_keys(
         &mut self,
         rows: &BatchRows<'_>,
-        ranges: &[Range<usize>],
+        blocks: &[Block],
         keys: impl Iterator<Item = (Code, bool)>,
     ) {
         let slots: Vec<u32> = keys.map(|(code, null)| self.slots.get_or_insert(code, null)).collect();
-        self.update_accumulators(rows, ranges, &slots);
+        self.update_accumulators(rows, blocks, &slots);
     }
 
-    fn update_accumulators(&mut self, rows: &BatchRows<'_>, ranges: &[Range<usize>], slots: &[u32]) {
+    fn update_accumulators(&mut self, rows: &BatchRows<'_>, blocks: &[Block], slots: &[u32]) {
         let len = self.slots.len();
         for (accumulator, column) in self.accumulators.iter_mut().zip(rows.columns) {
             accumulator.resize(len);
@@ -154,7 +149,7 @@ impl Table {
                 column: column.as_ref(),
                 times: rows.times,
                 first_arrival: rows.first_arrival,
-                ranges,
+                blocks,
             };
             accumulator.update(slots, &rows);
         }

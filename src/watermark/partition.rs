@@ -136,29 +136,40 @@ impl PartitionWatermark {
     /// neither. `batch` is read by the user's own generators only, `marker` (the marker column of the batch) by
     /// punctuated watermarks only; see [`WatermarkStrategy::check_marker`] for its type.
     pub fn observe(&mut self, times: &[i64], batch: &RecordBatch, marker: Option<&ArrayRef>) -> Before {
-        let first = self.emitted;
-        if times.is_empty() {
-            return Before::Constant(first);
+        match times.iter().max() {
+            Some(&highest) => self.observe_highest(times, highest, batch, marker),
+            None => Before::Constant(self.emitted),
         }
+    }
+
+    /// The same, for those who already know the highest of the times.
+    pub(crate) fn observe_highest(
+        &mut self,
+        times: &[i64],
+        highest: i64,
+        batch: &RecordBatch,
+        marker: Option<&ArrayRef>,
+    ) -> Before {
+        let first = self.emitted;
         match (&mut self.source, self.pace) {
             (Source::Explicit, _) => Before::Constant(first),
             // Not so if the caller has overtaken the rows by an explicit watermark: then row by row, until they
             // have caught up.
             (Source::Highest { max, lag }, Pace::EveryRow) if lag.watermark(*max) == first => {
                 let before = Before::RunningMax { max: *max, lag: *lag };
-                *max = highest_of(*max, times);
+                *max = highest.max(*max);
                 self.emitted = lag.watermark(*max);
                 before
             }
             (_, Pace::EveryRow) => self.observe_each(0, times, batch, &Markers::new(marker)),
             (_, Pace::Every(interval)) => self.observe_each(interval, times, batch, &Markers::new(marker)),
             (_, Pace::EveryBatch) => {
-                self.take_all(times, batch, &Markers::new(marker));
+                self.take_all(times, highest, batch, &Markers::new(marker));
                 self.emit();
                 Before::Constant(first)
             }
             (_, Pace::OnRequest) => {
-                self.take_all(times, batch, &Markers::new(marker));
+                self.take_all(times, highest, batch, &Markers::new(marker));
                 Before::Constant(first)
             }
         }
@@ -189,9 +200,9 @@ impl PartitionWatermark {
     }
 
     /// Rows that emit nothing by themselves.
-    fn take_all(&mut self, times: &[i64], batch: &RecordBatch, markers: &Markers<'_>) {
+    fn take_all(&mut self, times: &[i64], highest: i64, batch: &RecordBatch, markers: &Markers<'_>) {
         if let Source::Highest { max, .. } = &mut self.source {
-            *max = highest_of(*max, times);
+            *max = highest.max(*max);
             return;
         }
         for (row, &time) in times.iter().enumerate() {
@@ -251,8 +262,4 @@ impl PartitionWatermark {
     pub fn regressions(&self) -> u64 {
         self.regressions
     }
-}
-
-fn highest_of(max: i64, times: &[i64]) -> i64 {
-    crate::scan::bounds(times).1.max(max)
 }

@@ -2,22 +2,21 @@
 
 use super::*;
 
-fn feed(accumulator: &mut dyn Accumulator, column: ArrayRef, first_arrival: u64) {
+fn feed(accumulator: &mut Single, column: ArrayRef, first_arrival: u64) {
     accumulator.resize(1);
     let times = vec![0; column.len()];
-    let range = 0..column.len();
     let rows =
-        Rows { column: Some(&column), times: &times, first_arrival, ranges: std::slice::from_ref(&range) };
+        Rows { column: Some(&column), times: &times, first_arrival, blocks: &Block::cover(0..column.len()) };
     accumulator.update(&vec![0; column.len()], &rows);
 }
 
-fn over(function: &Function, values: &[f64], first_arrival: u64, seed: u64) -> Box<dyn Accumulator> {
+fn over(function: &Function, values: &[f64], first_arrival: u64, seed: u64) -> Single {
     let mut all = accumulator(function, Some(&DataType::Float64), seed);
-    feed(all.as_mut(), Arc::new(Float64Array::from(values.to_vec())), first_arrival);
+    feed(&mut all, Arc::new(Float64Array::from(values.to_vec())), first_arrival);
     all
 }
 
-fn value(accumulator: Box<dyn Accumulator>) -> f64 {
+fn value(accumulator: Single) -> f64 {
     accumulator.finish().unwrap().as_primitive::<Float64Type>().value(0)
 }
 
@@ -37,7 +36,7 @@ fn merged_samples_favour_no_side() {
             let q = (rank as f64 + 0.5) / (capacity - 1) as f64;
             let function = Function::ReservoirQuantile { q: q.min(1.0), capacity };
             let mut merged = over(&function, &vec![0.0; side_a], 0, seed);
-            merged.merge(&[0], over(&function, &vec![1.0; side_b], side_a as u64, seed).as_ref());
+            merged.merge(&[0], &over(&function, &vec![1.0; side_b], side_a as u64, seed));
             if value(merged) == 0.0 { low = rank + 1 } else { high = rank }
         }
         zeros += low as f64;
@@ -94,7 +93,7 @@ fn sketches_keep_their_error_bound() {
             let function = Function::Quantile(q);
             let (a, b) = values.split_at(7_000);
             let mut merged = over(&function, b, 0, 0);
-            merged.merge(&[0], over(&function, a, 0, 0).as_ref());
+            merged.merge(&[0], &over(&function, a, 0, 0));
             let given = value(merged);
             assert_eq!(
                 given.to_bits(),
@@ -161,13 +160,13 @@ fn sketches_find_the_documented_rank() {
     }
 }
 
-fn distinct(from: i64, to: i64) -> Box<dyn Accumulator> {
+fn distinct(from: i64, to: i64) -> Single {
     let mut all = accumulator(&Function::ApproxDistinct, Some(&DataType::Int64), 0);
-    feed(all.as_mut(), Arc::new(Int64Array::from_iter_values(from..to)), 0);
+    feed(&mut all, Arc::new(Int64Array::from_iter_values(from..to)), 0);
     all
 }
 
-fn estimate(accumulator: Box<dyn Accumulator>) -> u64 {
+fn estimate(accumulator: Single) -> u64 {
     accumulator.finish().unwrap().as_primitive::<UInt64Type>().value(0)
 }
 
@@ -176,7 +175,7 @@ fn distinct_counts_keep_their_error_bound() {
     // 4 sigma of 1.04 / sqrt(4096); all values twice, in steps across every representation of the sketch.
     for n in [0, 1, 7, 8, 9, 300, 384, 385, 1_000, 10_000, 200_000] {
         let mut all = distinct(0, n);
-        all.merge(&[0], distinct(0, n).as_ref());
+        all.merge(&[0], &distinct(0, n));
         let (given, n) = (estimate(all), n as f64);
         assert!((given as f64 - n).abs() <= 4.0 * 1.04 / 64.0 * n, "{given} for {n}");
     }
@@ -191,19 +190,19 @@ fn distinct_counts_do_not_depend_on_cuts_or_order() {
         for order in orders {
             let mut merged = distinct(0, 0);
             for part in order {
-                merged.merge(&[0], distinct(cuts[part], cuts[part + 1]).as_ref());
+                merged.merge(&[0], &distinct(cuts[part], cuts[part + 1]));
             }
             assert_eq!(estimate(merged), whole, "{n} values merged in order {order:?}");
             // And as a tree.
             let part = |i: usize| distinct(cuts[order[i]], cuts[order[i] + 1]);
             let (mut left, mut right) = (part(0), part(2));
-            left.merge(&[0], part(1).as_ref());
-            right.merge(&[0], part(3).as_ref());
-            left.merge(&[0], right.as_ref());
+            left.merge(&[0], &part(1));
+            right.merge(&[0], &part(3));
+            left.merge(&[0], &right);
             assert_eq!(estimate(left), whole, "{n} values merged as a tree {order:?}");
         }
         let mut backward = accumulator(&Function::ApproxDistinct, Some(&DataType::Int64), 0);
-        feed(backward.as_mut(), Arc::new(Int64Array::from_iter_values((0..n).rev())), 0);
+        feed(&mut backward, Arc::new(Int64Array::from_iter_values((0..n).rev())), 0);
         assert_eq!(estimate(backward), whole, "{n} values backward");
     }
 }
@@ -216,7 +215,7 @@ fn equal_values_are_one_whatever_their_encoding() {
     let dictionary: ArrayRef = Arc::new(words.into_iter().collect::<DictionaryArray<Int32Type>>());
     for column in [plain, view, dictionary] {
         let mut all = accumulator(&Function::ApproxDistinct, Some(column.data_type()), 0);
-        feed(all.as_mut(), column, 0);
+        feed(&mut all, column, 0);
         assert_eq!(estimate(all), 3);
     }
     // One zero, one NaN, one infinity.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// One slot that has seen all of `column`, at times 0, 1, 2 and so on.
-fn one_slot(function: &Function, column: ArrayRef) -> Box<dyn Accumulator> {
+fn one_slot(function: &Function, column: ArrayRef) -> Single {
     let batch = Batch {
         times: (0..column.len() as i64).collect(),
         slots: vec![0; column.len()],
@@ -61,8 +61,8 @@ fn an_overflow_names_its_slot() {
     let mut sums = accumulator(&Function::Sum, Some(&DataType::Int64), 0);
     sums.resize(3);
     let column: ArrayRef = Arc::new(Int64Array::from(vec![1, i64::MAX, i64::MAX]));
-    let ranges = [0..1, 1..3];
-    let rows = Rows { column: Some(&column), times: &[0; 3], first_arrival: 0, ranges: &ranges };
+    let blocks = [Block::one(0), Block { start: 1, rows: 0b11 }];
+    let rows = Rows { column: Some(&column), times: &[0; 3], first_arrival: 0, blocks: &blocks };
     sums.update(&[0, 2, 2], &rows);
     assert!(matches!(sums.finish(), Err(FinishError::Overflow { slot: 2, .. })));
 }
@@ -101,9 +101,9 @@ fn the_magnitude_bounds_every_slot() {
     assert_eq!(bound(Arc::new(Float64Array::from(vec![1e300]))), 0);
     // Merged slots are still bounded.
     let mut sums = one_slot(&Function::Sum, Arc::new(Int64Array::from(vec![1 << 40])));
-    sums.append(one_slot(&Function::Sum, Arc::new(Int64Array::from(vec![1 << 41]))));
+    sums.append(&one_slot(&Function::Sum, Arc::new(Int64Array::from(vec![1 << 41]))));
     let mut merged = one_slot(&Function::Sum, Arc::new(Int64Array::from(vec![1_i64])));
-    merged.merge(&[0, 0], sums.as_ref());
+    merged.merge(&[0, 0], &sums);
     assert!(merged.magnitude() > (1 << 40) + (1 << 41));
     assert_eq!(
         one_slot(&Function::Custom(Arc::new(Rowwise)), Arc::new(Int64Array::from(vec![1]))).magnitude(),
@@ -202,7 +202,7 @@ fn variances() {
     assert_eq!(float(&variance(false, false), Int64Array::from(vec![5])), 0.0);
     // Taken over as it is: the formula for merging would square 1e200.
     let mut taken = one_slot(&variance(false, false), Arc::new(Float64Array::new_null(1)));
-    taken.merge(&[0], one_slot(&variance(false, false), Arc::new(Float64Array::from(vec![1e200]))).as_ref());
+    taken.merge(&[0], &one_slot(&variance(false, false), Arc::new(Float64Array::from(vec![1e200]))));
     assert_eq!(scalar(&taken.finish().unwrap(), 0), Scalar::Float(0.0));
     // Decimals are scaled: 1.0 and 3.0 have variance 1 around 2.
     let decimals = Decimal128Array::from(vec![10, 30]).with_precision_and_scale(4, 1).unwrap();
@@ -221,7 +221,7 @@ fn first_and_last_go_by_time_then_arrival() {
         // The second half is fed first: arrival numbers decide, not the order of calls.
         let run = |function| {
             let mut all = batch.whole(&function, 2, 5);
-            batch.feed(all.as_mut(), 0, 2);
+            batch.feed(&mut all, 0, 2);
             all.finish().unwrap().slice(0, 1)
         };
         assert_eq!(&run(Function::First), &column.slice(1, 1));
@@ -234,13 +234,13 @@ fn the_ends_of_time_are_times() {
     // An empty slot starts from these very places, and must neither win over a row there nor overwrite it.
     for (time, arrival, function) in [(i64::MIN, 0, Function::Last), (i64::MAX, u64::MAX, Function::First)] {
         let column: ArrayRef = Arc::new(Int64Array::from(vec![7]));
-        let ranges = [0..0, 0..1];
-        let rows = Rows { column: Some(&column), times: &[time], first_arrival: arrival, ranges: &ranges };
+        let blocks = [Block::one(0)];
+        let rows = Rows { column: Some(&column), times: &[time], first_arrival: arrival, blocks: &blocks };
         let mut slot = accumulator(&function, Some(&DataType::Int64), 0);
         slot.resize(1);
-        let empty = slot.boxed_clone();
+        let empty = slot.clone();
         slot.update(&[0], &rows);
-        slot.merge(&[0], empty.as_ref());
+        slot.merge(&[0], &empty);
         assert_eq!(scalar(&slot.finish().unwrap(), 0), Scalar::Int(7));
     }
 }
@@ -265,15 +265,15 @@ fn heap_is_counted_as_it_grows() {
     let batch = Batch::random(&DataType::Int64, Kind::Small, true, 50, &mut Random(9));
     let function = Function::Custom(Arc::new(Rowwise));
     let mut states = batch.whole(&function, 0, 25);
-    states.merge(&[0, 1, 2, 3], batch.whole(&function, 25, 50).as_ref());
-    states.append(batch.whole(&function, 0, 50));
+    states.merge(&[0, 1, 2, 3], &batch.whole(&function, 25, 50));
+    states.append(&batch.whole(&function, 0, 50));
     // A copy counts afresh; its strings have no spare room.
-    let (grown, fresh) = (states.size(), states.boxed_clone().size());
+    let (grown, fresh) = (states.size(), states.clone().size());
     let text: usize = states.finish().unwrap().as_string::<i32>().iter().flatten().map(str::len).sum();
     assert_eq!(fresh, 8 * size_of::<String>() + text);
     assert!(grown >= fresh && grown < 3 * fresh, "{grown} for {fresh}");
     let mut merged = batch.whole(&function, 0, 0);
     let (empty, full) = (merged.size(), batch.whole(&function, 0, 50));
-    merged.merge(&[0, 1, 2, 3], full.as_ref());
-    assert!(merged.size() - empty >= full.boxed_clone().size() - 4 * size_of::<String>());
+    merged.merge(&[0, 1, 2, 3], &full);
+    assert!(merged.size() - empty >= full.clone().size() - 4 * size_of::<String>());
 }

@@ -1,0 +1,252 @@
+//! `count`, `sum`, `mean`, `min` and `max` of one column of primitives, side by side.
+//!
+//! One record a slot holds all that the aggregates of a column ask for, so that a row touches one cache line and its
+//! value is read once. Sums and extremes are compiled in only where somebody asks for them.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::DataType;
+
+use super::column::{Lens, Native, bytes, for_each, for_each_row, gather, grow};
+use super::total::Total;
+use super::{Accumulator, FinishError, Part, Rows, same};
+
+/// The type of the sum of a column of numbers.
+pub(crate) fn sum_type(input: &DataType) -> DataType {
+    match *input {
+        DataType::Decimal128(_, scale) => DataType::Decimal128(38, scale),
+        _ if input.is_floating() => DataType::Float64,
+        _ if input.is_unsigned_integer() => DataType::UInt64,
+        _ => DataType::Int64,
+    }
+}
+
+/// What a record holds beside its count: `()` is nothing.
+pub(crate) trait Piece<N: Native>: Copy + Debug + Send + Sync + 'static {
+    /// Has seen nothing.
+    const NEW: Self;
+    fn take(&mut self, value: N);
+    fn merge(&mut self, other: &Self);
+}
+
+impl<N: Native> Piece<N> for () {
+    const NEW: Self = ();
+    fn take(&mut self, _: N) {}
+    fn merge(&mut self, (): &Self) {}
+}
+
+/// A running sum: integers and decimals exact, floats added in the order of the rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sum<N: Native>(N::Total);
+
+impl<N: Native> Piece<N> for Sum<N> {
+    const NEW: Self = Sum(N::Total::NOTHING);
+    fn take(&mut self, value: N) {
+        self.0 = self.0.plus(value.total());
+    }
+    fn merge(&mut self, other: &Self) {
+        self.0 = self.0.plus(other.0);
+    }
+}
+
+/// The smallest and the largest value, in the order of rule 27.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extremes<N: Native> {
+    low: N,
+    high: N,
+}
+
+impl<N: Native> Piece<N> for Extremes<N> {
+    const NEW: Self = Extremes { low: N::HIGHEST, high: N::LOWEST };
+    fn take(&mut self, value: N) {
+        if value.below(self.low) {
+            self.low = value.canonical();
+        }
+        if self.high.below(value) {
+            self.high = value.canonical();
+        }
+    }
+    fn merge(&mut self, other: &Self) {
+        if other.low.below(self.low) {
+            self.low = other.low;
+        }
+        if self.high.below(other.high) {
+            self.high = other.high;
+        }
+    }
+}
+
+/// What one slot has seen.
+#[derive(Clone, Copy, Debug)]
+struct Record<S, E> {
+    /// Values that are not null.
+    count: u64,
+    sum: S,
+    extremes: E,
+}
+
+/// A summary a slot. `S` is [`Sum`] or nothing, `E` is [`Extremes`] or nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary<N: Native, S, E> {
+    lens: Lens<N>,
+    records: Vec<Record<S, E>>,
+    /// Rows whose value is null, for `count(*)`; no longer than the highest slot that has one.
+    nulls: Vec<u64>,
+    /// At least the sum of the magnitudes of all values taken in, whatever their slots, if a sum is asked for: so it
+    /// bounds every slot, and still does after slots have been merged.
+    bound: Option<u128>,
+}
+
+/// What is read out of a record, whatever it holds.
+pub(crate) trait Held<N: Native> {
+    fn total(&self) -> N::Total {
+        N::Total::NOTHING
+    }
+    fn extremes(&self) -> (N, N) {
+        (N::HIGHEST, N::LOWEST)
+    }
+}
+
+impl<N: Native> Held<N> for () {}
+
+impl<N: Native> Held<N> for Sum<N> {
+    fn total(&self) -> N::Total {
+        self.0
+    }
+}
+
+impl<N: Native> Held<N> for Extremes<N> {
+    fn extremes(&self) -> (N, N) {
+        (self.low, self.high)
+    }
+}
+
+impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Summary<N, S, E> {
+    const NEW: Record<S, E> = Record { count: 0, sum: S::NEW, extremes: E::NEW };
+
+    /// Without slots. `can_overflow`: whether a sum comes out in a type that it may not fit.
+    pub(crate) fn new(lens: Lens<N>, can_overflow: bool) -> Self {
+        Summary { lens, records: Vec::new(), nulls: Vec::new(), bound: can_overflow.then_some(0) }
+    }
+
+    fn count_nulls(&mut self, slots: &[u32], rows: &Rows<'_>, nulls: &NullBuffer) {
+        for_each_row(slots, rows.blocks, None, |slot, row| {
+            if nulls.is_null(row) {
+                grow(&mut self.nulls, slot + 1, 0);
+                self.nulls[slot] += 1;
+            }
+        });
+    }
+
+    /// The slots that have seen nothing are null.
+    fn validity(&self) -> Option<NullBuffer> {
+        let seen = |record: &Record<S, E>| record.count > 0;
+        (!self.records.iter().all(seen)).then(|| self.records.iter().map(seen).collect())
+    }
+
+    fn counts(&self) -> impl Iterator<Item = i64> {
+        self.records.iter().map(|record| record.count as i64)
+    }
+
+    fn add_bound(&mut self, more: u128) {
+        self.bound = self.bound.map(|bound| bound.saturating_add(more));
+    }
+}
+
+impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Summary<N, S, E> {
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+    fn resize(&mut self, slots: usize) {
+        grow(&mut self.records, slots, Self::NEW);
+    }
+    fn clear(&mut self) {
+        self.records.clear();
+        self.nulls.clear();
+        self.bound = self.bound.map(|_| 0);
+    }
+    fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
+        let (values, nulls) = (self.lens.view(rows), rows.nulls());
+        if self.bound.is_some()
+            && let (Some(first), Some(last)) = (rows.blocks.first(), rows.blocks.last())
+        {
+            let most = N::magnitude(&values[first.start..last.end()]);
+            self.add_bound(most.saturating_mul(slots.len() as u128));
+        }
+        let records = self.records.as_mut_slice();
+        for_each(slots, rows.blocks, values, nulls, |slot, value| {
+            let record = &mut records[slot];
+            record.count += 1;
+            record.sum.take(value);
+            record.extremes.take(value);
+        });
+        if let Some(nulls) = nulls {
+            self.count_nulls(slots, rows, nulls);
+        }
+    }
+    fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
+        let other = same::<Self>(other);
+        for (&slot, record) in slots.iter().zip(&other.records) {
+            let own = &mut self.records[slot as usize];
+            own.count += record.count;
+            own.sum.merge(&record.sum);
+            own.extremes.merge(&record.extremes);
+        }
+        for (&slot, &nulls) in slots.iter().zip(&other.nulls) {
+            grow(&mut self.nulls, slot as usize + 1, 0);
+            self.nulls[slot as usize] += nulls;
+        }
+        self.add_bound(other.bound.unwrap_or(0));
+    }
+    fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator> {
+        let nulls = |&slot: &u32| self.nulls.get(slot as usize).copied().unwrap_or(0);
+        Box::new(Summary {
+            lens: self.lens.clone(),
+            records: gather(&self.records, slots),
+            nulls: if self.nulls.is_empty() { Vec::new() } else { slots.iter().map(nulls).collect() },
+            bound: self.bound,
+        })
+    }
+    fn append(&mut self, other: &dyn Accumulator) {
+        let other = same::<Self>(other);
+        if !other.nulls.is_empty() {
+            self.nulls.resize(self.records.len(), 0);
+            self.nulls.extend_from_slice(&other.nulls);
+        }
+        self.records.extend_from_slice(&other.records);
+        self.add_bound(other.bound.unwrap_or(0));
+    }
+    fn finish(&self, part: Part) -> Result<ArrayRef, FinishError> {
+        let records = self.records.iter();
+        Ok(match part {
+            Part::Count => Arc::new(Int64Array::from_iter_values(self.counts())),
+            Part::Rows => {
+                let nulls = self.nulls.iter().map(|&nulls| nulls as i64).chain(std::iter::repeat(0));
+                Arc::new(Int64Array::from_iter_values(self.counts().zip(nulls).map(|(own, more)| own + more)))
+            }
+            Part::Mean => Arc::new(
+                records
+                    .map(|r| (r.count > 0).then(|| r.sum.total().mean(r.count, self.lens.divisor)))
+                    .collect::<Float64Array>(),
+            ),
+            Part::Min => self.lens.build(records.map(|r| r.extremes.extremes().0).collect(), self.validity()),
+            Part::Max => self.lens.build(records.map(|r| r.extremes.extremes().1).collect(), self.validity()),
+            _ => {
+                let totals = records.map(|record| record.sum.total()).collect();
+                return N::Total::column(totals, self.validity(), &sum_type(&self.lens.data_type));
+            }
+        })
+    }
+    fn size(&self) -> usize {
+        bytes(&self.records) + bytes(&self.nulls)
+    }
+    fn magnitude(&self) -> u128 {
+        self.bound.unwrap_or(0)
+    }
+    fn boxed_clone(&self) -> Box<dyn Accumulator> {
+        Box::new(self.clone())
+    }
+}

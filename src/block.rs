@@ -1,0 +1,74 @@
+//! Which rows of a batch are meant: runs of 64, and a bit for each.
+//!
+//! Event time is nearly in order, so most blocks are whole and are worked off as slices. A block that is not costs a
+//! few cycles a row more, not a mispredicted branch at every end of a run.
+
+use std::ops::Range;
+
+/// The rows that one block can hold.
+pub(crate) const BLOCK: usize = 64;
+
+/// Up to 64 neighbouring rows of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// The row of the lowest bit.
+    pub(crate) start: usize,
+    /// A bit for each row that is meant; at least one.
+    pub(crate) rows: u64,
+}
+
+impl Block {
+    /// A single row.
+    pub(crate) fn one(row: usize) -> Self {
+        Block { start: row, rows: 1 }
+    }
+
+    /// The rows of a range.
+    #[cfg(test)]
+    pub(crate) fn cover(range: Range<usize>) -> Vec<Block> {
+        let starts = range.clone().step_by(BLOCK);
+        starts.map(|start| Block { start, rows: ones(BLOCK.min(range.end - start)) }).collect()
+    }
+
+    /// How many rows there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.rows.count_ones() as usize
+    }
+
+    /// All 64, if it has all.
+    #[inline]
+    pub(crate) fn whole(&self) -> Option<Range<usize>> {
+        (self.rows == u64::MAX).then_some(self.start..self.start + BLOCK)
+    }
+
+    /// The row behind the last.
+    pub(crate) fn end(&self) -> usize {
+        self.start + BLOCK - self.rows.leading_zeros() as usize
+    }
+
+    /// The rows in order.
+    #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
+        let start = self.start;
+        bits(self.rows).map(move |bit| start + bit)
+    }
+}
+
+/// The set bits, lowest first.
+#[inline]
+pub(crate) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = set.trailing_zeros() as usize;
+        if set == 0 {
+            return None;
+        }
+        set &= set - 1;
+        Some(bit)
+    })
+}
+
+/// The lowest `count` bits, of which there is at least one.
+pub(crate) fn ones(count: usize) -> u64 {
+    u64::MAX >> (BLOCK - count)
+}
