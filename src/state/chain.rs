@@ -11,8 +11,13 @@
 //!      [== bcd ======== e )                prefix:   e, e+f, (e+f)+g
 //! ```
 //!
+//! A late row spoils what has been folded with its slice. Most come for one of the newest slices, so as many of these as
+//! late rows have lately come for are left out of the prefix, and merged when a window fires.
+//!
 //! The blocks do not depend on when anything happened, so the order in which floats are added is a function of the
 //! window alone: [`combine`] does the same for a few keys at a time, from the slices, with the same bits.
+
+use std::ops::Range;
 
 use super::table::Table;
 use super::{Shared, Slices};
@@ -29,6 +34,12 @@ pub(crate) struct Chain {
     /// Everything from `block_end` to before `prefix_end`.
     prefix: Option<Shared>,
     prefix_end: i128,
+    /// The end of the last window.
+    window_end: i128,
+    /// How many of the newest slices are not folded yet, because late rows still come for them.
+    tail: i128,
+    /// How far behind the newest slice a late row has come in this block.
+    deepest: i128,
 }
 
 /// Where the block that a window begins in ends.
@@ -52,29 +63,29 @@ impl Chain {
             self.suffixes_good = false;
             self.prefix = None;
             self.prefix_end = middle;
+            self.tail = std::mem::take(&mut self.deepest);
         }
         if !self.suffixes_good {
             self.fold_suffixes(slices, window, middle);
         }
-        for (_, table) in slices.range(self.prefix_end..window + width) {
-            match &mut self.prefix {
-                None => self.prefix = Some(table.clone()),
-                Some(prefix) => Shared::make_mut(prefix).merge(table),
-            }
-        }
-        self.prefix_end = self.prefix_end.max(window + width);
+        self.window_end = window + width;
+        let settled = self.prefix_end.max(self.window_end - self.tail);
+        fold(&mut self.prefix, slices, self.prefix_end..settled);
+        self.prefix_end = settled;
+        let mut prefix = self.prefix.clone();
+        fold(&mut prefix, slices, settled..self.window_end);
         let suffix = self.suffixes.range(window..middle).next().map(|(&id, _)| id);
         // a suffix that no later window begins with is given away
         let suffix = suffix.and_then(|id| match id < next {
             true => self.suffixes.remove(&id),
             false => self.suffixes.get(&id).cloned(),
         });
-        match (suffix, &self.prefix) {
+        match (suffix, prefix) {
             (Some(mut suffix), Some(prefix)) => {
-                Shared::make_mut(&mut suffix).merge(prefix);
+                Shared::make_mut(&mut suffix).merge(&prefix);
                 Some(suffix)
             }
-            (suffix, prefix) => suffix.or_else(|| prefix.clone()),
+            (suffix, prefix) => suffix.or(prefix),
         }
     }
 
@@ -95,16 +106,28 @@ impl Chain {
     /// Forgets what has been folded with a slice that has changed.
     pub(crate) fn touch(&mut self, slice: i128) {
         let Some(middle) = self.block_end else { return };
+        self.deepest = self.deepest.max(self.window_end - slice);
         if slice < middle {
             self.suffixes_good = false;
         } else if slice < self.prefix_end {
             self.prefix = None;
             self.prefix_end = middle;
+            self.tail = self.tail.max(self.deepest);
         }
     }
 
     pub(crate) fn size(&self) -> usize {
         self.suffixes.values().chain(&self.prefix).map(|table| table.size()).sum()
+    }
+}
+
+/// Merges the tables of some slices into `into`, in order.
+fn fold(into: &mut Option<Shared>, slices: &Slices, range: Range<i128>) {
+    for (_, table) in slices.range(range) {
+        match into {
+            None => *into = Some(table.clone()),
+            Some(into) => Shared::make_mut(into).merge(table),
+        }
     }
 }
 
