@@ -1,4 +1,4 @@
-//! The progress bar: bytes, rows a second, the watermark. On a terminal only.
+//! How far a run has come: a bar with bytes, rows a second and the watermark, or a line of text. On a terminal only.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -61,5 +61,35 @@ impl Progress {
 
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A line that says what is being done, on a terminal only. It moves only when it is told to: nothing draws meanwhile.
+pub(crate) struct Status {
+    bar: ProgressBar,
+}
+
+impl Status {
+    pub(crate) fn new() -> Self {
+        let shown = std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        Status { bar }
+    }
+
+    pub(crate) fn say(&self, text: impl FnOnce() -> String) {
+        if !self.bar.is_hidden() {
+            self.bar.set_message(text());
+            self.bar.tick();
+        }
+    }
+
+    /// Takes the line away; the next text brings it back.
+    pub(crate) fn clear(&self) {
+        self.bar.set_message("");
+        self.bar.tick();
     }
 }
