@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::text::grouped;
 
@@ -73,7 +73,7 @@ impl Status {
     pub(crate) fn new() -> Self {
         let shown = std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(None, target);
+        let bar = ProgressBar::with_draw_target(None, target).with_finish(ProgressFinish::AndClear);
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
             bar.set_style(style);
         }
@@ -87,9 +87,8 @@ impl Status {
         }
     }
 
-    /// Takes the line away; the next text brings it back.
-    pub(crate) fn clear(&self) {
-        self.bar.set_message("");
-        self.bar.tick();
+    /// Lets something else write to the terminal.
+    pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
     }
 }

@@ -47,21 +47,21 @@ use report::Report;
 /// Flags that do not go together, files that cannot be read or written, rows that a workload cannot have.
 pub fn run(args: &Args, allocations: fn() -> Option<u64>) -> Outcome<bool> {
     let status = Status::new();
-    let (mut all_right, mut header) = (true, !args.json);
+    let (mut all_right, mut header) = (true, true);
     for plan in args.plans()? {
         let name = plan.workload.name();
         status.say(|| format!("{name}: rows"));
         let load = args.load(&plan)?;
-        load.operator()?;
-        let runs = args.runs as usize;
-        let timed = timed(&load, runs, |run| status.say(|| format!("{name}: run {run} of {runs}")))?;
-        status.say(|| format!("{name}: {}", if args.no_check { "counters" } else { "check" }));
+        let operator = load.operator()?;
         let mut sink = match (&args.output, args.output_format()?) {
             (Some(path), Some(format)) => {
-                Some(Sink::create("--output", path, format, &load.operator()?.output_schema())?)
+                Some(Sink::create("--output", path, format, &operator.output_schema())?)
             }
             _ => None,
         };
+        let runs = args.runs as usize;
+        let timed = timed(&load, runs, |run| status.say(|| format!("{name}: run {run} of {runs}")))?;
+        status.say(|| format!("{name}: {}", if args.no_check { "counters" } else { "check" }));
         let inspected = inspected(&load, !args.no_check, allocations, |batch| match &mut sink {
             Some(sink) => sink.write(batch),
             None => Ok(()),
@@ -70,15 +70,18 @@ pub fn run(args: &Args, allocations: fn() -> Option<u64>) -> Outcome<bool> {
         let difference = inspected.verdict.as_ref().and_then(|verdict| verdict.difference.clone());
         let report =
             Report { workload: plan.workload, load: &load, keys: plan.keys(args), runs, timed, inspected };
-        status.clear();
-        if std::mem::take(&mut header) {
-            crate::print(report::header().as_bytes())?;
-        }
-        crate::print(if args.json { report.json() } else { report.line() }.as_bytes())?;
-        if let Some(difference) = difference {
-            eprintln!("{name}: the answer is wrong: {difference}");
-            all_right = false;
-        }
+        let text = match (args.json, std::mem::take(&mut header)) {
+            (true, _) => report.json(),
+            (false, true) => report::header() + &report.line(),
+            (false, false) => report.line(),
+        };
+        status.aside(|| {
+            if let Some(difference) = &difference {
+                eprintln!("{name}: the answer is wrong: {difference}");
+            }
+            crate::print(text.as_bytes())
+        })?;
+        all_right &= difference.is_none();
     }
     Ok(all_right)
 }

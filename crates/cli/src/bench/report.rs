@@ -35,8 +35,8 @@ impl Report<'_> {
     }
 
     fn share_of_limit(&self) -> Option<f64> {
-        self.rows_per_second().filter(|&rate| rate > 0.0)?;
-        ratio(self.timed.scan.median(), self.timed.engine.median())
+        let share = ratio(self.timed.scan.median(), self.timed.engine.median());
+        share.filter(|_| self.load.rows() > 0)
     }
 
     fn answer_ok(&self) -> Option<bool> {
