@@ -116,38 +116,39 @@ impl Args {
         self.stream.apply(&mut spec, workload.name()).map_err(Failure::usage)?;
         spec.rows = self.rows.unwrap_or(ROWS);
         spec.validate().map_err(Failure::usage)?;
-        let mut question = workload.question();
-        let tumbling = question.size == question.slide;
-        question.bound = self.bound.unwrap_or(question.bound);
-        question.size = self.size.unwrap_or(question.size);
-        question.slide = match self.slide {
-            Some(slide) => slide,
-            None if tumbling => question.size,
-            None => question.slide,
-        };
+        let question = self.question(workload);
         if workload != Workload::Ysb && self.campaigns.is_some() {
             return Err(Failure::usage(format_args!(
                 "--campaigns: given with {}; allowed with ysb",
                 workload.name()
             )));
         }
-        let table_given = self.campaigns.is_some() || workload != Workload::Ysb;
-        if self.input.is_some() && table_given {
-            // Only the table of campaigns is drawn.
-            for (flag, given) in
-                [("--keys", self.stream.keys.is_some()), ("--seed", self.stream.seed.is_some())]
-            {
-                if given {
-                    return Err(Failure::usage(format_args!(
-                        "{flag}: given with rows of a file; allowed with generated rows"
-                    )));
-                }
+        // For ysb they draw the table of campaigns.
+        if self.input.is_some() && (workload != Workload::Ysb || self.campaigns.is_some()) {
+            let given = [("--keys", self.stream.keys.is_some()), ("--seed", self.stream.seed.is_some())];
+            if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+                return Err(Failure::usage(format_args!(
+                    "{flag}: given with rows of a file; allowed with generated rows"
+                )));
             }
         }
         // Whether the operator takes it shows without rows.
         let empty = Load::generate(&Spec { rows: 0, ..spec.clone() }, question.clone(), 1)?;
         empty.operator()?;
         Ok(Plan { workload, question, spec })
+    }
+
+    /// What is asked, with the windows and the bound of the command line. Windows without gaps and overlaps stay so.
+    fn question(&self, workload: Workload) -> Question {
+        let usual = workload.question();
+        let size = self.size.unwrap_or(usual.size);
+        let slide = if usual.slide == usual.size { size } else { usual.slide };
+        Question {
+            size,
+            slide: self.slide.unwrap_or(slide),
+            bound: self.bound.unwrap_or(usual.bound),
+            ..usual
+        }
     }
 
     /// The rows of a plan.

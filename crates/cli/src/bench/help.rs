@@ -46,6 +46,7 @@ Columns of an input:
   w1, w3, w4: ts, key, value; w2: ts, model, value; q5: ts, auction; q7: ts, price; ysb: ts, ad_id, event_type.
   ts is a Timestamp in milliseconds, or an Int64 that counts them; keys are Int32, Int64, Utf8, or Utf8 behind a dictionary; value is
   Float64, auction and price are Int64, ad_id is Int32, event_type is Int8 (0 is a view). Other columns are not read.
+  The table of --campaigns: ad_id (0, 1, 2, ..., each once) and campaign_id, both Int32.
 
 JSON:
   workload, threads, partitions, rows, keys, runs, rows_per_s, ns_per_row (median; also best_ and worst_ns_per_row),

@@ -159,6 +159,11 @@ pub(super) fn times(batch: &RecordBatch) -> &[i64] {
 fn campaign_by_ad(table: &RecordBatch) -> Outcome<ArrayRef> {
     let ads = table.column(0).as_primitive::<Int32Type>();
     let campaigns = table.column(1).as_primitive::<Int32Type>();
+    if ads.null_count() + campaigns.null_count() > 0 {
+        return Err(Failure::run(
+            "the table of campaigns: a null is not allowed; allowed: values in all rows",
+        ));
+    }
     let mut by_ad = vec![None; ads.len()];
     for (&ad, &campaign) in ads.values().iter().zip(campaigns.values()) {
         match usize::try_from(ad).ok().and_then(|ad| by_ad.get_mut(ad)) {

@@ -124,7 +124,7 @@ pub enum Step {
     Plain,
     /// Of the results of a window those with its highest count are kept, all that have it.
     MostOfWindow,
-    /// Only rows with event type [`VIEW`] are pushed, with the campaign of their advertisement as the key.
+    /// Only rows with event type 0, a view, are pushed, with the campaign of their advertisement as the key.
     Views,
 }
 
