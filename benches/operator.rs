@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use highwater_bench::loads;
+use highwater_bench::{check, loads};
+use highwater_cli::bench::{Drive, Scan};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -15,25 +16,25 @@ const SAMPLING: Duration = Duration::from_secs(10);
 
 fn main() {
     let once = std::env::args().any(|argument| argument == "--test");
-    for load in loads(200_000) {
-        load.check();
+    for (name, load) in loads(200_000) {
+        check(name, &load);
     }
     let mut criterion = Criterion::default().sample_size(20).measurement_time(SAMPLING).configure_from_args();
     let loads = loads(if once { 200_000 } else { 5_000_000 });
-    let mut group = criterion.benchmark_group("limit");
-    group.throughput(Throughput::Elements(loads[0].rows()));
-    group.bench_function("scan_of_three_columns", |bencher| bencher.iter(|| loads[0].scan()));
-    group.finish();
+    let (_, first) = &loads[0];
+    if let Ok(scan) = Scan::new(first) {
+        let mut group = criterion.benchmark_group("limit");
+        group.throughput(Throughput::Elements(first.rows()));
+        group.bench_function("scan_of_three_columns", |bencher| bencher.iter(|| scan.run()));
+        group.finish();
+    }
     let mut group = criterion.benchmark_group("operator");
-    for load in &loads {
+    for (name, load) in &loads {
         group.throughput(Throughput::Elements(load.rows()));
-        group.bench_function(load.id.as_str(), |bencher| {
+        group.bench_function(*name, |bencher| {
             bencher.iter(|| {
-                let mut results = 0;
-                let done = load.run(|output| {
-                    results += output.fired.iter().map(|batch| batch.num_rows()).sum::<usize>();
-                });
-                assert!(done.is_ok() && results > 0);
+                let results = Drive::new(load).and_then(Drive::all).unwrap_or_default();
+                assert!(results > 0, "{name} has no results");
                 results
             });
         });

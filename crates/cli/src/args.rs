@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use highwater::TimeDelta;
 
 use crate::aggregates::{self, Parsed};
-use crate::{conform, duration, generate};
+use crate::{bench, conform, duration, generate};
 
 /// Exact event-time windows over Parquet, CSV, NDJSON and Arrow files.
 #[derive(Debug, Parser)]
@@ -28,6 +28,8 @@ pub enum Command {
     Window(Box<WindowArgs>),
     /// Make a seeded event stream to try things on.
     Generate(Box<generate::Args>),
+    /// Measure how fast it is here, and check the answers.
+    Bench(Box<bench::Args>),
     /// Compare the engine with recorded traces of Apache Flink.
     Conform(conform::Args),
     /// Print the completion script of a shell.

@@ -10,6 +10,7 @@ pub mod failure;
 pub mod window;
 
 // The other commands.
+pub mod bench;
 pub mod conform;
 pub mod generate;
 

@@ -6,10 +6,18 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use highwater_cli::args::{Cli, Command};
 use highwater_cli::failure::{Failure, Outcome};
-use highwater_cli::{conform, generate, window};
+use highwater_cli::{bench, conform, generate, window};
+use mimalloc::MiMalloc;
+use stats_alloc::StatsAlloc;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: StatsAlloc<MiMalloc> = StatsAlloc::new(MiMalloc);
+
+/// How often memory has been asked for.
+fn allocations() -> Option<u64> {
+    let stats = ALLOCATOR.stats();
+    Some((stats.allocations + stats.reallocations) as u64)
+}
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {
@@ -36,6 +44,10 @@ fn run(cli: Cli) -> Outcome<ExitCode> {
             Err(error @ generate::Error::Invalid { .. }) => Err(Failure::usage(error)),
             Err(error) => Err(Failure::run(error)),
         },
+        Command::Bench(args) => {
+            let right = bench::run(&args, allocations)?;
+            Ok(if right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
         Command::Conform(args) => conform::run(&args).map(ExitCode::from).map_err(Failure::run),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,11 +1,11 @@
-//! The progress bar: bytes, rows a second, the watermark. On a terminal only.
+//! How far a run has come: a bar with bytes, rows a second and the watermark, or a line of text. On a terminal only.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use crate::text::grouped;
 
@@ -61,5 +61,34 @@ impl Progress {
 
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// A line that says what is being done, on a terminal only. It moves only when it is told to: nothing draws meanwhile.
+pub(crate) struct Status {
+    bar: ProgressBar,
+}
+
+impl Status {
+    pub(crate) fn new() -> Self {
+        let shown = std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target).with_finish(ProgressFinish::AndClear);
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        Status { bar }
+    }
+
+    pub(crate) fn say(&self, text: impl FnOnce() -> String) {
+        if !self.bar.is_hidden() {
+            self.bar.set_message(text());
+            self.bar.tick();
+        }
+    }
+
+    /// Lets something else write to the terminal.
+    pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
     }
 }

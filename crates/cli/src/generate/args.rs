@@ -38,48 +38,13 @@ pub struct Args {
     /// Number of rows, such as 5000 or 50M [default: 5000 for gateway, else 1M]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub rows: Option<u64>,
-    /// Another seed, another stream [default: one for each workload]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// Events per second of event time [default: gateway 20, w4 250, else 10k]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    pub rate: Option<u64>,
-    /// Time of the first event [default: 2026-01-15T10:00:00Z for gateway, else 2024-01-01T00:00:00Z]
-    #[arg(long, value_name = "TIME", value_parser = parse_instant_ms, allow_hyphen_values = true)]
-    pub start: Option<i64>,
-
-    /// Distinct keys, ads (ysb) or tenants (gateway)
-    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Keys")]
-    pub keys: Option<u64>,
-    /// Zipf exponent of the keys; 0 is uniform
-    #[arg(long, value_name = "X", help_heading = "Keys")]
-    pub zipf: Option<f64>,
-    /// Type of the key column of w1 to w5
-    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Keys")]
-    pub key_type: Option<KeyType>,
+    /// How the events are drawn, and how they are delayed.
+    #[command(flatten)]
+    pub stream: StreamArgs,
     /// Also write the table from ads to campaigns of ysb
     #[arg(long, value_name = "PATH", help_heading = "Keys")]
     pub campaigns: Option<PathBuf>,
 
-    /// Mean of the exponential delay between event and arrival [default: 2s]
-    #[arg(long, value_name = "D", value_parser = parse_duration_ms, help_heading = "Disorder")]
-    pub delay_mean: Option<u64>,
-    /// Longest ordinary delay [default: 20s]
-    #[arg(long, value_name = "D", value_parser = parse_duration_ms, help_heading = "Disorder")]
-    pub delay_cap: Option<u64>,
-    /// Share of stragglers, such as 0.5% [default: 1% for gateway, else 0.5%]
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = "Disorder")]
-    pub stragglers: Option<f64>,
-    /// Delay of stragglers, uniform [default: 20s,30s for gateway, else 20s,60s]
-    #[arg(long, value_name = "MIN,MAX", value_parser = parse_range_ms, help_heading = "Disorder")]
-    pub straggler_delay: Option<(u64, u64)>,
-    /// No delays at all: rows arrive in the order of their events
-    #[arg(
-        long,
-        help_heading = "Disorder",
-        conflicts_with_all = ["delay_mean", "delay_cap", "stragglers", "straggler_delay"]
-    )]
-    pub in_order: bool,
     /// A partition that delivers nothing for a while, then catches up, such as 2,1m,40s
     #[arg(long, value_name = "PARTITION,FROM,LENGTH", value_parser = parse_stall, help_heading = "Disorder")]
     pub stall: Option<Stall>,
@@ -112,12 +77,54 @@ pub struct Args {
     pub batch_rows: usize,
 }
 
-impl Args {
-    /// The stream that the flags describe.
-    pub fn spec(&self) -> Result<Spec, Error> {
-        let mut spec = Spec::new(self.workload);
-        self.refuse_unused()?;
-        spec.rows = self.rows.unwrap_or(spec.rows);
+/// The flags of a stream that other commands have too.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct StreamArgs {
+    /// Another seed, another stream [default: one for each workload]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Events per second of event time [default: gateway 20, w4 250, else 10k]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub rate: Option<u64>,
+    /// Time of the first event [default: 2026-01-15T10:00:00Z for gateway, else 2024-01-01T00:00:00Z]
+    #[arg(long, value_name = "TIME", value_parser = parse_instant_ms, allow_hyphen_values = true)]
+    pub start: Option<i64>,
+
+    /// Distinct keys, ads (ysb) or tenants (gateway)
+    #[arg(long, value_name = "N", value_parser = parse_count, help_heading = "Keys")]
+    pub keys: Option<u64>,
+    /// Zipf exponent of the keys; 0 is uniform
+    #[arg(long, value_name = "X", help_heading = "Keys")]
+    pub zipf: Option<f64>,
+    /// Type of the key column of w1 to w5
+    #[arg(long, value_enum, value_name = "TYPE", help_heading = "Keys")]
+    pub key_type: Option<KeyType>,
+
+    /// Mean of the exponential delay between event and arrival [default: 2s]
+    #[arg(long, value_name = "D", value_parser = parse_duration_ms, help_heading = "Disorder")]
+    pub delay_mean: Option<u64>,
+    /// Longest ordinary delay [default: 20s]
+    #[arg(long, value_name = "D", value_parser = parse_duration_ms, help_heading = "Disorder")]
+    pub delay_cap: Option<u64>,
+    /// Share of stragglers, such as 0.5% [default: 1% for gateway, else 0.5%]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = "Disorder")]
+    pub stragglers: Option<f64>,
+    /// Delay of stragglers, uniform [default: 20s,30s for gateway, else 20s,60s]
+    #[arg(long, value_name = "MIN,MAX", value_parser = parse_range_ms, help_heading = "Disorder")]
+    pub straggler_delay: Option<(u64, u64)>,
+    /// No delays at all: rows arrive in the order of their events
+    #[arg(
+        long,
+        help_heading = "Disorder",
+        conflicts_with_all = ["delay_mean", "delay_cap", "stragglers", "straggler_delay"]
+    )]
+    pub in_order: bool,
+}
+
+impl StreamArgs {
+    /// Changes what the flags say. `called` is the workload's name in messages.
+    pub fn apply(&self, spec: &mut Spec, called: &str) -> Result<(), Error> {
+        self.refuse_unused(spec.workload, called)?;
         spec.seed = self.seed.unwrap_or(spec.seed);
         spec.rate = self.rate.unwrap_or(spec.rate);
         spec.start_ms = self.start.unwrap_or(spec.start_ms);
@@ -125,13 +132,7 @@ impl Args {
         spec.zipf = self.zipf.unwrap_or(spec.zipf);
         spec.key_type = self.key_type.unwrap_or(spec.key_type);
         spec.disorder = self.disorder(spec.disorder);
-        spec.partitions = self.partitions.unwrap_or(spec.partitions);
-        spec.stall = self.stall;
-        spec.poison = self.poison()?;
-        spec.ingest_column |= self.ingest_column;
-        spec.partition_column |= self.partition_column || (spec.partitions > 1 && !self.split);
-        spec.validate()?;
-        Ok(spec)
+        Ok(())
     }
 
     fn disorder(&self, usual: Disorder) -> Disorder {
@@ -148,6 +149,42 @@ impl Args {
         }
     }
 
+    /// A flag that would change nothing is a misunderstanding.
+    fn refuse_unused(&self, workload: Workload, called: &str) -> Result<(), Error> {
+        use Workload::{Gateway, Nexmark, Ysb};
+        match workload {
+            Nexmark if self.keys.is_some() => Err(unused("--keys", called, "w1 to w5, ysb and gateway")),
+            Nexmark | Ysb if self.zipf.is_some() => Err(unused("--zipf", called, "w1 to w5 and gateway")),
+            Nexmark | Ysb | Gateway if self.key_type.is_some() => {
+                Err(unused("--key-type", called, "w1 to w5"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn unused(flag: &'static str, workload: &str, allowed: &str) -> Error {
+    Error::invalid(flag, format!("given with {workload}"), format!("with {allowed}"))
+}
+
+impl Args {
+    /// The stream that the flags describe.
+    pub fn spec(&self) -> Result<Spec, Error> {
+        let mut spec = Spec::new(self.workload);
+        self.stream.apply(&mut spec, &name(&self.workload))?;
+        if self.campaigns.is_some() && self.workload != Workload::Ysb {
+            return Err(unused("--campaigns", &name(&self.workload), "ysb"));
+        }
+        spec.rows = self.rows.unwrap_or(spec.rows);
+        spec.partitions = self.partitions.unwrap_or(spec.partitions);
+        spec.stall = self.stall;
+        spec.poison = self.poison()?;
+        spec.ingest_column |= self.ingest_column;
+        spec.partition_column |= self.partition_column || (spec.partitions > 1 && !self.split);
+        spec.validate()?;
+        Ok(spec)
+    }
+
     fn poison(&self) -> Result<Option<Poison>, Error> {
         let (first, every) = match (self.poison_first, self.poison_every) {
             (None, None) => return Ok(None),
@@ -156,23 +193,6 @@ impl Args {
             (Some(first), None) => (first, 0),
         };
         Ok(Some(Poison { first, every, kind: self.poison_kind }))
-    }
-
-    /// A flag that would change nothing is a misunderstanding.
-    fn refuse_unused(&self) -> Result<(), Error> {
-        use Workload::{Gateway, Nexmark, Ysb};
-        let refuse = |flag, allowed| {
-            let given = format!("given with {}", name(&self.workload));
-            Err(Error::invalid(flag, given, format!("with {allowed}")))
-        };
-        match self.workload {
-            Nexmark if self.keys.is_some() => refuse("--keys", "w1 to w5, ysb and gateway"),
-            Nexmark | Ysb if self.zipf.is_some() => refuse("--zipf", "w1 to w5 and gateway"),
-            Nexmark | Ysb | Gateway if self.key_type.is_some() => refuse("--key-type", "w1 to w5"),
-            Ysb => Ok(()),
-            _ if self.campaigns.is_some() => refuse("--campaigns", "ysb"),
-            _ => Ok(()),
-        }
     }
 
     fn file_format(&self, path: &Path) -> Result<Format, Error> {

@@ -60,10 +60,10 @@ mod keys;
 mod spec;
 mod stream;
 pub mod tables;
-mod units;
+pub(crate) mod units;
 mod write;
 
-pub use args::{Args, run};
+pub use args::{Args, StreamArgs, run};
 pub use columns::{campaigns, schema};
 pub use error::Error;
 pub use spec::{Disorder, KeyType, Poison, PoisonKind, Spec, Stall, Workload};
