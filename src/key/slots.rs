@@ -2,7 +2,10 @@
 //!
 //! Slots are given in the order in which keys appear in the slice, so the order of a window's results is a function of
 //! its rows. How codes are looked up is not visible: a small range of codes is a plain array, anything else a hash
-//! table of 8-byte entries (32 bits of the hash beside the slot, so that a probe rarely reads a wrong code).
+//! table (of 5 bytes a slot, so that the table of a slice with 100,000 keys stays in the cache of a core).
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use super::Keys;
 use crate::block::{BLOCK, Block, bits};
@@ -34,8 +37,9 @@ impl Key for i64 {
 }
 
 /// The most slots that one slice can have.
-pub(crate) const MAX_SLOTS: usize = u32::MAX as usize - 1;
+pub(crate) const MAX_SLOTS: usize = i32::MAX as usize;
 
+/// No slot: the only one with the highest bit.
 const EMPTY: u32 = u32::MAX;
 /// Codes that span no more than this are looked up in an array, however few they are.
 const SMALL_SPAN: u64 = 4_096;
@@ -55,8 +59,8 @@ pub(crate) struct Slots {
 enum Index {
     /// `slots[code - base]`.
     Array { base: Code, slots: Vec<u32> },
-    /// Open addressing, linear probing; an entry is `tag << 32 | slot`, [`VACANT`] if there is none.
-    Hash { entries: Vec<u64>, shift: u32 },
+    /// Slots by the hash of their code.
+    Hash(HashTable<u32>),
 }
 
 impl Default for Index {
@@ -64,8 +68,6 @@ impl Default for Index {
         Index::Array { base: 0, slots: Vec::new() }
     }
 }
-
-const VACANT: u64 = u64::MAX;
 
 /// Folded multiply (as in foldhash and wyhash): the high bits of the result depend on all bits of the code.
 #[inline(always)]
@@ -91,9 +93,7 @@ impl Slots {
     pub(crate) fn like(other: &Slots) -> Slots {
         let index = match &other.index {
             Index::Array { base, slots } => Index::Array { base: *base, slots: vec![EMPTY; slots.len()] },
-            Index::Hash { entries, shift } => {
-                Index::Hash { entries: vec![VACANT; entries.len()], shift: *shift }
-            }
+            Index::Hash(table) => Index::Hash(HashTable::with_capacity(table.capacity())),
         };
         Slots { codes: Vec::with_capacity(other.codes.len()), null_slot: None, index }
     }
@@ -104,7 +104,7 @@ impl Slots {
         self.null_slot = None;
         match &mut self.index {
             Index::Array { slots, .. } => slots.fill(EMPTY),
-            Index::Hash { entries, .. } => entries.fill(VACANT),
+            Index::Hash(table) => table.clear(),
         }
     }
 
@@ -134,10 +134,11 @@ impl Slots {
             let keys = &keys[block.start - first..];
             let mut rows = block.rows;
             while rows != 0 {
-                rows = match &self.index {
-                    Index::Array { base, slots: table } => find_in_array(*base, table, keys, rows, slots),
-                    Index::Hash { .. } => self.assign_hashed(keys, rows, slots),
+                let Index::Array { base, slots: table } = &self.index else {
+                    self.assign_hashed(keys, rows, slots);
+                    break;
                 };
+                rows = find_in_array(*base, table, keys, rows, slots);
                 if rows != 0 {
                     slots.push(self.insert(keys[rows.trailing_zeros() as usize].code()));
                     rows &= rows - 1;
@@ -146,39 +147,12 @@ impl Slots {
         }
     }
 
-    /// Looks up and inserts until the table must grow; returns the rows that are left, of which the first is a new key.
-    fn assign_hashed<K: Key>(&mut self, keys: &[K], rows: u64, slots: &mut Vec<u32>) -> u64 {
-        let Index::Hash { entries, shift } = &mut self.index else { return rows };
-        let mask = entries.len() - 1;
-        let mut room = room(entries.len()).saturating_sub(self.codes.len());
-        let mut left = rows;
-        while left != 0 {
-            let code = keys[left.trailing_zeros() as usize].code();
-            let hash = hash(code);
-            let mut at = (hash >> *shift) as usize & mask;
-            loop {
-                let entry = entries[at];
-                if entry == VACANT {
-                    if room == 0 {
-                        return left;
-                    }
-                    room -= 1;
-                    let slot = self.codes.len() as u32;
-                    entries[at] = tag(hash) | slot as u64;
-                    self.codes.push(code);
-                    slots.push(slot);
-                    break;
-                }
-                let slot = entry as u32;
-                if entry & TAG == tag(hash) && self.codes[slot as usize] == code {
-                    slots.push(slot);
-                    break;
-                }
-                at = (at + 1) & mask;
-            }
-            left &= left - 1;
+    fn assign_hashed<K: Key>(&mut self, keys: &[K], rows: u64, slots: &mut Vec<u32>) {
+        let Slots { codes, index: Index::Hash(table), .. } = self else { return };
+        for row in bits(rows) {
+            let code = keys[row].code();
+            slots.push(find_or_insert(table, codes, code));
         }
-        0
     }
 
     /// The slot of one key, made if it is new.
@@ -203,20 +177,7 @@ impl Slots {
             Index::Array { base, slots } => {
                 slots.get(code.wrapping_sub(*base) as usize).copied().filter(|&slot| slot != EMPTY)
             }
-            Index::Hash { entries, shift } => {
-                let (hash, mask) = (hash(code), entries.len() - 1);
-                let mut at = (hash >> shift) as usize & mask;
-                loop {
-                    let entry = entries[at];
-                    if entry == VACANT {
-                        return None;
-                    }
-                    if entry & TAG == tag(hash) && self.codes[entry as u32 as usize] == code {
-                        return Some(entry as u32);
-                    }
-                    at = (at + 1) & mask;
-                }
-            }
+            Index::Hash(table) => table.find(hash(code), |&slot| self.codes[slot as usize] == code).copied(),
         }
     }
 
@@ -229,12 +190,9 @@ impl Slots {
                 Some(entry) => *entry = slot,
                 None => self.rebuild(),
             },
-            Index::Hash { entries, shift } => {
-                if self.codes.len() > room(entries.len()) {
-                    self.rebuild();
-                } else {
-                    place(entries, *shift, code, slot);
-                }
+            Index::Hash(table) => {
+                let codes = &self.codes;
+                table.insert_unique(hash(code), slot, |&slot| hash(codes[slot as usize]));
             }
         }
         slot
@@ -249,7 +207,7 @@ impl Slots {
         let low = real().map(|(_, code)| code as i64).min().unwrap_or(0);
         let high = real().map(|(_, code)| code as i64).max().unwrap_or(0);
         let span = (high as u64).wrapping_sub(low as u64);
-        let hashed = matches!(self.index, Index::Hash { .. });
+        let hashed = matches!(self.index, Index::Hash(_));
         if !hashed && span < SMALL_SPAN.max(SPAN_PER_KEY * self.codes.len() as u64) {
             // half of the spare room on either side, so that a growing range is rebuilt a logarithmic number of times
             let spare = (span / 2).max(16);
@@ -260,13 +218,11 @@ impl Slots {
             }
             self.index = Index::Array { base, slots };
         } else {
-            let capacity = (self.codes.len() * 3).next_power_of_two().max(64);
-            let shift = 64 - capacity.trailing_zeros();
-            let mut entries = vec![VACANT; capacity];
+            let mut table = HashTable::with_capacity(2 * self.codes.len());
             for (slot, code) in real() {
-                place(&mut entries, shift, code, slot);
+                table.insert_unique(hash(code), slot, |&slot| hash(self.codes[slot as usize]));
             }
-            self.index = Index::Hash { entries, shift };
+            self.index = Index::Hash(table);
         }
     }
 
@@ -285,7 +241,7 @@ impl Slots {
         self.codes.capacity() * size_of::<Code>()
             + match &self.index {
                 Index::Array { slots, .. } => slots.capacity() * size_of::<u32>(),
-                Index::Hash { entries, .. } => entries.capacity() * size_of::<u64>(),
+                Index::Hash(table) => table.allocation_size(),
             }
     }
 
@@ -309,7 +265,7 @@ fn find_in_array<K: Key>(base: Code, table: &[u32], keys: &[K], rows: u64, slots
     }
     // new keys are rare: one look at all slots is cheaper than one branch a row
     let found = &slots[before..];
-    if found.iter().fold(0, |max, &slot| slot.max(max)) < EMPTY {
+    if found.iter().fold(0, |all, &slot| all | slot) <= MAX_SLOTS as u32 {
         return 0;
     }
     let done = found.iter().position(|&slot| slot == EMPTY).unwrap_or(found.len());
@@ -317,26 +273,19 @@ fn find_in_array<K: Key>(base: Code, table: &[u32], keys: &[K], rows: u64, slots
     (0..done).fold(rows, |left, _| left & (left - 1))
 }
 
-const TAG: u64 = 0xffff_ffff_0000_0000;
-
-/// The low half of the hash in the high half of an entry; the index uses the high bits of the hash.
-#[inline(always)]
-fn tag(hash: u64) -> u64 {
-    hash << 32
-}
-
-/// How many keys a table of so many entries may hold: linear probing wants it a third empty.
-fn room(entries: usize) -> usize {
-    entries / 3 * 2
-}
-
-fn place(entries: &mut [u64], shift: u32, code: Code, slot: u32) {
-    let (hash, mask) = (hash(code), entries.len() - 1);
-    let mut at = (hash >> shift) as usize & mask;
-    while entries[at] != VACANT {
-        at = (at + 1) & mask;
+/// The slot of a code, the next one if it is new.
+#[inline]
+fn find_or_insert(table: &mut HashTable<u32>, codes: &mut Vec<Code>, code: Code) -> u32 {
+    let known = |&slot: &u32| codes[slot as usize] == code;
+    match table.entry(hash(code), known, |&slot| hash(codes[slot as usize])) {
+        Entry::Occupied(known) => *known.get(),
+        Entry::Vacant(vacant) => {
+            let slot = codes.len() as u32;
+            vacant.insert(slot);
+            codes.push(code);
+            slot
+        }
     }
-    entries[at] = tag(hash) | slot as u64;
 }
 
 #[cfg(test)]
