@@ -132,27 +132,36 @@ impl Slots {
     fn assign_blocks<K: Key>(&mut self, keys: &[K], first: usize, blocks: &[Block], slots: &mut Vec<u32>) {
         for block in blocks {
             let keys = &keys[block.start - first..];
-            let mut rows = block.rows;
-            while rows != 0 {
-                let Index::Array { base, slots: table } = &self.index else {
-                    self.assign_hashed(keys, rows, slots);
-                    break;
-                };
-                rows = find_in_array(*base, table, keys, rows, slots);
-                if rows != 0 {
-                    slots.push(self.insert(keys[rows.trailing_zeros() as usize].code()));
-                    rows &= rows - 1;
+            match &mut self.index {
+                Index::Array { base, slots: table } => {
+                    let before = slots.len();
+                    if !find_in_array(*base, table, keys, block.rows, slots) {
+                        for (slot, row) in slots[before..].iter_mut().zip(bits(block.rows)) {
+                            if *slot == EMPTY {
+                                *slot = self.get_or_insert(keys[row].code(), false);
+                            }
+                        }
+                    }
+                }
+                Index::Hash(table) => {
+                    let codes = &mut self.codes;
+                    slots.extend(bits(block.rows).map(|row| find_or_insert(table, codes, keys[row].code())));
                 }
             }
         }
     }
 
-    fn assign_hashed<K: Key>(&mut self, keys: &[K], rows: u64, slots: &mut Vec<u32>) {
-        let Slots { codes, index: Index::Hash(table), .. } = self else { return };
-        for row in bits(rows) {
-            let code = keys[row].code();
-            slots.push(find_or_insert(table, codes, code));
+    /// The slots of all keys of `other`, in its order; keys that are new get new slots.
+    pub(crate) fn assign_all(&mut self, other: &Slots) -> Vec<u32> {
+        if let Index::Hash(table) = &mut self.index
+            && other.null_slot.is_none()
+        {
+            let codes = &mut self.codes;
+            table.reserve(other.len(), |&slot| hash(codes[slot as usize]));
+            return other.codes.iter().map(|&code| find_or_insert(table, codes, code)).collect();
         }
+        let is_null = |slot| other.null_slot == Some(slot);
+        (0u32..).zip(&other.codes).map(|(slot, &code)| self.get_or_insert(code, is_null(slot))).collect()
     }
 
     /// The slot of one key, made if it is new.
@@ -254,9 +263,9 @@ impl Slots {
     }
 }
 
-/// Slots of the rows up to the first whose key is not in the array; returns the rows that are left.
+/// The slots of rows, [`EMPTY`] for keys that are not in the array; returns whether all are.
 #[inline]
-fn find_in_array<K: Key>(base: Code, table: &[u32], keys: &[K], rows: u64, slots: &mut Vec<u32>) -> u64 {
+fn find_in_array<K: Key>(base: Code, table: &[u32], keys: &[K], rows: u64, slots: &mut Vec<u32>) -> bool {
     let before = slots.len();
     let find = |key: K| table.get(key.code().wrapping_sub(base) as usize).copied().unwrap_or(EMPTY);
     match keys.first_chunk::<BLOCK>() {
@@ -264,13 +273,7 @@ fn find_in_array<K: Key>(base: Code, table: &[u32], keys: &[K], rows: u64, slots
         _ => slots.extend(bits(rows).map(|row| find(keys[row]))),
     }
     // new keys are rare: one look at all slots is cheaper than one branch a row
-    let found = &slots[before..];
-    if found.iter().fold(0, |all, &slot| all | slot) <= MAX_SLOTS as u32 {
-        return 0;
-    }
-    let done = found.iter().position(|&slot| slot == EMPTY).unwrap_or(found.len());
-    slots.truncate(before + done);
-    (0..done).fold(rows, |left, _| left & (left - 1))
+    slots[before..].iter().fold(0, |all, &slot| all | slot) <= MAX_SLOTS as u32
 }
 
 /// The slot of a code, the next one if it is new.

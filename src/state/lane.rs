@@ -30,8 +30,7 @@ pub(crate) struct Lane {
     pub(crate) interner: Interner,
     codes: Codes,
     slots: Vec<u32>,
-    /// Empty tables with room for many keys.
-    spare: Vec<Table>,
+    spare: Spare,
     /// Slices that have been opened since somebody last asked.
     pub(crate) opened: Vec<i128>,
     /// The number in lane 0 of each number of this lane's interner.
@@ -64,21 +63,31 @@ impl Lane {
             opened.push(id);
         }
     }
+}
 
+/// Empty tables with room for many keys.
+#[derive(Default)]
+struct Spare(Vec<Table>);
+
+impl Spare {
     /// Keeps the memory of a table that nobody else has any more.
-    pub(crate) fn recycle(&mut self, table: Shared) {
-        if self.spare.len() < KEPT
+    fn recycle(&mut self, table: Shared) {
+        if self.0.len() < KEPT
             && table.len() >= WORTH_KEEPING
             && let Some(mut table) = Shared::into_inner(table)
         {
             table.clear();
-            self.spare.push(table);
+            self.0.push(table);
         }
+    }
+
+    fn pop(&mut self) -> Option<Table> {
+        self.0.pop()
     }
 }
 
 /// A table for a new slice, which will probably be as large as the newest one is now.
-fn open(slices: &Slices, spare: &mut Vec<Table>, inputs: &Inputs) -> Table {
+fn open(slices: &Slices, spare: &mut Spare, inputs: &Inputs) -> Table {
     let like = slices.values().next_back().filter(|_| slices.len() < EXPECTANT_SLICES);
     match like {
         Some(like) if like.len() >= WORTH_KEEPING => {
@@ -92,12 +101,18 @@ fn open(slices: &Slices, spare: &mut Vec<Table>, inputs: &Inputs) -> Table {
 pub(crate) struct Lanes {
     pub(crate) lanes: Vec<Lane>,
     interns: bool,
+    /// For slices of several lanes.
+    spare: Spare,
 }
 
 impl Lanes {
     pub(crate) fn new(partitions: usize, keys: &KeyColumns) -> Self {
         let count = partitions.clamp(1, LANES);
-        Lanes { lanes: (0..count).map(|_| Lane::default()).collect(), interns: keys.interns() }
+        Lanes {
+            lanes: (0..count).map(|_| Lane::default()).collect(),
+            interns: keys.interns(),
+            spare: Spare::default(),
+        }
     }
 
     /// Sealed tables have the codes of this interner.
@@ -107,9 +122,16 @@ impl Lanes {
 
     /// One table of what each lane holds of a slice, in order of lane.
     pub(crate) fn seal(&mut self, slices: &mut [Slices], id: i128) -> Option<Shared> {
-        let mut sealed: Option<Shared> = None;
-        for (lane, slices) in slices.iter_mut().enumerate() {
-            let Some(mut part) = slices.remove(&id) else { continue };
+        let parts: Vec<(usize, Shared)> = slices
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(lane, slices)| Some((lane, slices.remove(&id)?)))
+            .collect();
+        let keys: usize = parts.iter().map(|(_, part)| part.len()).sum();
+        // many keys find their room in a table that has had as many before
+        let mut sealed =
+            if parts.len() > 1 && keys >= WORTH_KEEPING { self.spare.pop().map(Shared::new) } else { None };
+        for (lane, mut part) in parts {
             if lane > 0 && self.interns {
                 Shared::make_mut(&mut part).slots.rename(self.numbers_in_first(lane));
             }
@@ -117,7 +139,7 @@ impl Lanes {
                 None => sealed = Some(part),
                 Some(sealed) => {
                     Shared::make_mut(sealed).merge(&part);
-                    self.lanes[lane].recycle(part);
+                    self.lanes[lane].spare.recycle(part);
                 }
             }
         }
@@ -126,9 +148,8 @@ impl Lanes {
 
     /// Keeps the memory of tables that have fired.
     pub(crate) fn recycle(&mut self, tables: impl Iterator<Item = Shared>) {
-        for (table, lane) in tables.zip((0..self.lanes.len()).cycle()) {
-            self.lanes[lane].recycle(table);
-        }
+        let spare = if let [lane] = self.lanes.as_mut_slice() { &mut lane.spare } else { &mut self.spare };
+        tables.for_each(|table| spare.recycle(table));
     }
 
     fn numbers_in_first(&mut self, lane: usize) -> &[u32] {

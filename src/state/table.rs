@@ -157,11 +157,7 @@ impl Table {
 
     /// Takes in what another table has seen, all of it later in the fixed order of merging.
     pub(crate) fn merge(&mut self, other: &Table) {
-        let null_slot = other.slots.null_slot();
-        let slots: Vec<u32> = (0u32..)
-            .zip(other.slots.codes())
-            .map(|(slot, &code)| self.slots.get_or_insert(code, null_slot == Some(slot)))
-            .collect();
+        let slots = self.slots.assign_all(&other.slots);
         let len = self.slots.len();
         for (mine, theirs) in self.accumulators.iter_mut().zip(&other.accumulators) {
             mine.resize(len);
