@@ -101,14 +101,14 @@ impl Aggregate {
     pub fn last(column: impl Into<String>) -> Self {
         Self::new(Function::Last, "last", column)
     }
-    /// The `q`-quantile (0 to 1) of a numeric column as `Float64`, from a DDSketch with a relative error of at
-    /// most 1 % of the value (Masson, Rim and Lee, "DDSketch", VLDB 2019). Merging adds bucket counts, so
-    /// the result does not depend on the order of rows.
+    /// The `q`-quantile (0 to 1) of a numeric column as `Float64`, within 1/129 (0.78 %) of the value: from a histogram of
+    /// 64 buckets between any power of two and the next, a DDSketch (Masson, Rim and Lee, VLDB 2019) with the linear
+    /// mapping. Merging adds bucket counts, so the result does not depend on the order of rows.
     ///
     /// The value meant is `sorted[floor(q * (n - 1))]` of all n values: no interpolation. The smallest and the largest
     /// finite value come out exactly. Infinities and NaN take part and come out as they are, NaN above all; values closer
-    /// to zero than 2.3e-308 count as zero. Memory grows with the span of the values: 1 KiB a power of ten, no more than
-    /// 1.1 MiB a window and key.
+    /// to zero than 2.3e-308 count as zero. Memory grows with the span of the values: 1.7 KiB a power of ten, no more than
+    /// 2 MiB a window and key. Several quantiles of one column share one histogram.
     pub fn quantile(column: impl Into<String>, q: f64) -> Self {
         let column = column.into();
         Aggregate {

@@ -21,7 +21,7 @@ use crate::window::{Grid, Window};
 pub struct Limits {
     /// Slices (pieces of time that windows share) that have rows; by default a million.
     pub max_open_slices: usize,
-    /// Keys, each counted once for every open slice that has it; by default 2^32 - 2.
+    /// Keys, each counted once for every open slice that has it; by default 2^31 - 1.
     pub max_keys: usize,
     /// Bytes of keys and accumulators; by default unlimited.
     pub max_state_bytes: usize,

@@ -452,7 +452,7 @@ fn near(function: &Function, data_type: &DataType, values: &[(i64, usize, Scalar
         }
         Function::Quantile(q) => {
             floats.sort_by(f64::total_cmp);
-            Some((floats[(q * (n - 1.0)).floor() as usize], 0.01 + 1e-9))
+            Some((floats[(q * (n - 1.0)).floor() as usize], 1.0 / 129.0 + 1e-9))
         }
         _ => None,
     }

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use super::workload::Function;
 
 /// The relative error that the engine's sketch promises at most: see `Aggregate::quantile`.
-pub const QUANTILE_ERROR_BOUND: f64 = 0.01;
+pub const QUANTILE_ERROR_BOUND: f64 = 1.0 / 129.0;
 
 /// Two floats that went different ways to the same value differ by less than this share of it.
 const ROUNDING: f64 = 1e-12;
