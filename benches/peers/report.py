@@ -147,6 +147,19 @@ def machine() -> str:
     return f"{os.cpu_count()} cores of {cpu}, {memory:.0f} GiB, {platform.system()} {platform.release()}"
 
 
+def agreement(check: str) -> list[str]:
+    """The lines of the check; answers that are equal without a note are only counted."""
+    plain: dict[str, int] = defaultdict(int)
+    noted = []
+    for line in check.splitlines():
+        words = line.split()
+        if words[0] == "equal" and words[-1] == "results":
+            plain[words[1]] += 1
+        else:
+            noted.append(line)
+    return [f"equal     {workload:4}{count} answers" for workload, count in plain.items()] + noted
+
+
 def caveats(check: str) -> str:
     text = Path(__file__).with_name("caveats.md").read_text().strip()
     if "the highest price only" in check:
@@ -182,7 +195,7 @@ def main() -> None:
     ]
     for workload in (name for name in TITLES if name in by_workload):
         lines += section(TITLES[workload], by_workload[workload])
-    lines += ["", "## Agreement", "", "```text", check, *([failures] if failures else []), "```", "", "## Caveats", "", caveats(check), ""]
+    lines += ["", "## Agreement", "", "```text", *agreement(check), *([failures] if failures else []), "```", "", "## Caveats", "", caveats(check), ""]
     path = record / f"{date}-peers.md"
     path.write_text("\n".join(lines))
     print(f"wrote {path}")

@@ -27,8 +27,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 scale=1 reps=3 home=$here/_work check_only=
 workloads=w1,w2,w3,w4,q5,q7,ysb peers=duckdb,clickhouse,datafusion,polars,flink,handrolled thread_counts=1,2
-command="benches/peers/run.sh $*"
+command=benches/peers/run.sh
 while [ $# -gt 0 ]; do
+    [ "$1" = --home ] || command+=" $1 ${2:-}"
     case $1 in
     --scale) scale=$2 ;;
     --workloads) workloads=$2 ;;
