@@ -22,6 +22,9 @@ cargo test
 step "benches, each once"
 cargo bench --quiet -p highwater-bench -- --test
 
+step "instructions, compared with the record"
+benches/instructions.sh
+
 step "fuzz targets, each for a moment"
 cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked --quiet
 for target in duration aggregate specification event_time operations; do

@@ -1,37 +1,47 @@
-//! Rows a second of the whole operator, on one thread: `operator/<window>/<keys>/<disorder>`.
+//! Rows a second on one thread: `operator/<window>/<keys>/<disorder>` is the whole operator, `stage/<stage>/<variant>` its stages one
+//! after the other, `growth/<what>/<n>` the same work with one thing growing.
 //!
 //! `cargo bench -p highwater-bench` measures; with `-- --test` every bench runs once. Each checks its answer first.
 
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use highwater_bench::{check, loads};
-use highwater_cli::bench::{Drive, Scan};
+use highwater_bench::{check, growth, loads, stages};
+use highwater_cli::bench::{Drive, Load, Scan};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Long enough for twenty samples of the slowest.
-const SAMPLING: Duration = Duration::from_secs(10);
+/// For twenty samples of each; the slowest take longer.
+const SAMPLING: Duration = Duration::from_secs(3);
 
 fn main() {
     let once = std::env::args().any(|argument| argument == "--test");
-    for (name, load) in loads(200_000) {
-        check(name, &load);
+    let few = 200_000;
+    for (group, loads) in [("operator", loads(few)), ("stage", stages(few)), ("growth", growth(few))] {
+        loads.iter().for_each(|(name, load)| check(&format!("{group}/{name}"), load));
     }
     let mut criterion = Criterion::default().sample_size(20).measurement_time(SAMPLING).configure_from_args();
-    let loads = loads(if once { 200_000 } else { 5_000_000 });
-    let (_, first) = &loads[0];
-    if let Ok(scan) = Scan::new(first) {
+    let rows = |many| if once { few } else { many };
+    let whole = loads(rows(5_000_000));
+    if let Ok(scan) = Scan::new(&whole[0].1) {
         let mut group = criterion.benchmark_group("limit");
-        group.throughput(Throughput::Elements(first.rows()));
+        group.throughput(Throughput::Elements(whole[0].1.rows()));
         group.bench_function("scan_of_three_columns", |bencher| bencher.iter(|| scan.run()));
         group.finish();
     }
-    let mut group = criterion.benchmark_group("operator");
-    for (name, load) in &loads {
+    measure(&mut criterion, "operator", &whole);
+    drop(whole);
+    measure(&mut criterion, "stage", &stages(rows(2_000_000)));
+    measure(&mut criterion, "growth", &growth(rows(3_000_000)));
+    criterion.final_summary();
+}
+
+fn measure(criterion: &mut Criterion, group: &str, loads: &[(String, Load)]) {
+    let mut group = criterion.benchmark_group(group);
+    for (name, load) in loads {
         group.throughput(Throughput::Elements(load.rows()));
-        group.bench_function(*name, |bencher| {
+        group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let results = Drive::new(load).and_then(Drive::all).unwrap_or_default();
                 assert!(results > 0, "{name} has no results");
@@ -40,5 +50,4 @@ fn main() {
         });
     }
     group.finish();
-    criterion.final_summary();
 }

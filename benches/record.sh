@@ -1,22 +1,50 @@
 #!/usr/bin/env bash
-# Measures every bench and writes benches/record/<date>-operator.md. Leave the machine alone meanwhile.
+# Measures every bench and every workload, and writes benches/record/<date>-operator.md and <date>-bench.md. Leave the machine alone meanwhile.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out="benches/record/$(date -u +%F)-operator.md"
-log=$(mktemp)
+day=$(date -u +%F)
 mkdir -p benches/record
-cargo bench --quiet -p highwater-bench -- --noplot | tee "$log"
-{
-    echo "# Operator, one thread, $(date -u +%F)"
-    echo
+
+about() {
     echo "Made by \`benches/record.sh\` at commit $(git rev-parse --short HEAD) with $(rustc --version)."
-    echo "Machine: $(nproc) cores of $(lscpu | sed -n 's/^Model name: *//p'), shared with others; estimates from 20 samples of 5 M rows."
-    echo "\`limit\` reads the three columns and adds them up: no engine can be faster. Share: of that limit, in the same run."
+    echo "Machine: $(nproc) cores of $(lscpu | sed -n 's/^Model name: *//p'), shared with others."
+}
+
+out="benches/record/$day-bench.md"
+cargo build --release --quiet -p highwater-cli
+bench=(target/release/highwater bench)
+{
+    echo "# \`highwater bench\`, $day"
+    echo
+    about
+    echo "Medians of five runs; \"of limit\" is the share of a scan of the columns in the same run."
+    echo
+    echo '```console'
+    for flags in "" "w1 w3 w4 --partitions 8" "w1 w3 w4 --partitions 8 --threads 2" "w1 --key-type dictionary" "w1 --key-type utf8" \
+        "w4 --size 15m --slide 15m"; do
+        read -ra words <<<"$flags"
+        echo "$ highwater bench${flags:+ $flags}"
+        "${bench[@]}" "${words[@]}"
+        echo
+    done
+    echo '```'
+} | tee "$out"
+echo "wrote $out"
+
+out="benches/record/$day-operator.md"
+log=$(mktemp)
+cargo bench --quiet -p highwater-bench --bench operator -- --noplot | tee "$log"
+{
+    echo "# Operator, one thread, $day"
+    echo
+    about
+    echo "Estimates from 20 samples of 5 M rows (stages 2 M, growth 3 M). \`limit\` reads the three columns and adds them up: no engine can be faster."
+    echo "Share: of that limit, in the same run."
     echo
     echo "| bench | ns a row | M rows/s | share of the limit |"
     echo "|---|--:|--:|--:|"
     awk '
-        /^(limit|operator)\// { id = $1 }
+        /^(limit|operator|stage|growth)\// { id = $1 }
         /thrpt:.*elem\/s/ {
             rate = $(NF - 3); if ($(NF - 2) ~ /^Gelem/) rate *= 1000
             if (id ~ /^limit/) limit = rate

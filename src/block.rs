@@ -72,3 +72,22 @@ pub(crate) fn bits(mut set: u64) -> impl Iterator<Item = usize> {
 pub(crate) fn ones(count: usize) -> u64 {
     u64::MAX >> (BLOCK - count)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_their_rows() {
+        let some = Block { start: 100, rows: 1 << 63 | 0b1011 };
+        assert_eq!(some.iter().collect::<Vec<_>>(), [100, 101, 103, 163]);
+        assert_eq!((some.len(), some.end(), some.whole()), (4, 164, None));
+        let all = Block { start: 64, rows: ones(64) };
+        assert_eq!((all.len(), all.end(), all.whole()), (64, 128, Some(64..128)));
+        assert!(all.iter().eq(64..128));
+        assert_eq!(Block::one(7).iter().collect::<Vec<_>>(), [7]);
+        for range in [0..1, 3..67, 5..205] {
+            assert!(Block::cover(range.clone()).iter().flat_map(Block::iter).eq(range));
+        }
+    }
+}

@@ -148,7 +148,10 @@ fn sketches_find_the_documented_rank() {
     let values: Vec<f64> = (0..50).map(|i| 1.5_f64.powi(i)).collect();
     for (rank, exact) in values.iter().enumerate() {
         let given = value(over(&Function::Quantile((rank as f64 + 0.25) / 49.0), &values, 0, 0));
-        assert!((given - exact).abs() <= exact / 129.0 * (1.0 + 1e-9), "rank {rank}: {given}, exactly {exact}");
+        assert!(
+            (given - exact).abs() <= exact / 129.0 * (1.0 + 1e-9),
+            "rank {rank}: {given}, exactly {exact}"
+        );
     }
     // The middle of the one bucket is elsewhere, of the largest floats beyond them.
     for same in [7.0, f64::MAX, f64::MIN] {
