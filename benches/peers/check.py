@@ -129,7 +129,8 @@ def not_a_bid(rows: pd.DataFrame, got: pd.DataFrame) -> int:
 def check(workload: str, answers: Path, data: Path) -> int:
     """Compares the answers to one workload; returns how many differ."""
     rows = read_rows(data / "rows.arrow")
-    want = read(min(answers.glob("highwater-*")), workload, rows)
+    reference = min(answers.glob("highwater-*"))
+    want = read(reference, workload, rows)
     exact = exact_quantiles(rows) if workload == "w2" else None
     bids = rows.to_pandas().assign(win=lambda bid: bid["ts"] // 10_000 * 10_000) if workload == "q7" else None
     failed = 0
@@ -145,7 +146,8 @@ def check(workload: str, answers: Path, data: Path) -> int:
         elif bids is not None and (wrong := not_a_bid(bids, got)):
             found.append(f"{wrong} results are no bid of the data")
         failed += bool(found)
-        print("DIFFERENT" if found else "equal    ", f"{workload:4}{path.stem:15}{len(got):8,} results ", "; ".join(found + notes), flush=True)
+        verdict = "DIFFERENT" if found else "reference" if path == reference else "equal"
+        print(f"{verdict:10}{workload:4}{path.stem:15}{len(got):8,} results ", "; ".join(found + notes), flush=True)
     return failed
 
 

@@ -157,7 +157,7 @@ def agreement(check: str) -> list[str]:
             plain[words[1]] += 1
         else:
             noted.append(line)
-    return [f"equal     {workload:4}{count} answers" for workload, count in plain.items()] + noted
+    return [f"equal     {workload:4}{count} other answers" for workload, count in plain.items()] + noted
 
 
 def caveats(check: str) -> str:
