@@ -82,20 +82,20 @@ pub fn stages(rows: u64) -> Vec<(String, Load)> {
     ]
 }
 
-/// The same work with one thing growing: `<what>/<n>`.
+/// The same work with one thing growing: `<what>/<n>`. A call has one small batch of every partition.
 pub fn growth(rows: u64) -> Vec<(String, Load)> {
     let mut all = Vec::new();
     let mut grow = |what: &str, n: u64, batch_rows, change: &dyn Fn(&mut Spec, &mut Question)| {
         all.push((format!("{what}/{n}"), shape(Workload::W1, rows, batch_rows, change)));
     };
     for partitions in [1, 100, 10_000] {
-        grow("partitions", partitions, 256, &|_, _| {});
+        grow("partitions", partitions, 64, &|_, _| {});
     }
     for keys in [10, 1_000, 100_000, 10_000_000] {
         grow("keys", keys, BATCH_ROWS, &|spec, _| (spec.keys, spec.zipf) = (keys, 0.0));
     }
     for open in [1, 100, 10_000] {
-        grow("open_windows", open, BATCH_ROWS, &|spec, question| {
+        grow("open_windows", open, 1_024, &|spec, question| {
             (spec.disorder, spec.keys) = (Disorder::NONE, 10);
             (question.size, question.slide) = (TimeDelta::from_millis(20), TimeDelta::from_millis(20));
             question.bound = TimeDelta::from_millis(20 * open as i64);
@@ -103,12 +103,16 @@ pub fn growth(rows: u64) -> Vec<(String, Load)> {
     }
     for percent in [0, 1, 10] {
         grow("late_percent", percent, BATCH_ROWS, &|spec, _| {
+            // later than a window and the bound: dropped
+            (spec.disorder.straggler_min_ms, spec.disorder.straggler_max_ms) = (120_000, 180_000);
             spec.disorder.straggler_share = percent as f64 / 100.0;
         });
     }
     for ratio in [1, 5, 96, 1_440] {
-        grow("size_over_slide", ratio, BATCH_ROWS, &|_, question| {
-            (question.size, question.slide) = (TimeDelta::from_secs(ratio as i64), TimeDelta::from_secs(1));
+        // slow, so that many of the longest windows begin and end
+        grow("size_over_slide", ratio, BATCH_ROWS, &|spec, question| {
+            (spec.rate, spec.keys) = (10, 20);
+            (question.size, question.slide) = (TimeDelta::from_mins(ratio as i64), TimeDelta::from_mins(1));
         });
     }
     let partitions = |(name, load): (String, Load)| match name.strip_prefix("partitions/").map(str::parse) {
