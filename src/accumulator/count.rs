@@ -31,6 +31,12 @@ impl Accumulator for Count {
             Some(_) => for_each_row(slots, rows.blocks, nulls.as_ref(), |slot, _| counts[slot] += 1),
         }
     }
+    fn update_one(&mut self, slots: &[u32], rows: &Rows<'_>) {
+        match self.counts.as_mut_slice() {
+            [count] if rows.logical_nulls().is_none() => *count += slots.len() as i64,
+            _ => self.update(slots, rows),
+        }
+    }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
         for (&slot, count) in slots.iter().zip(&same::<Self>(other).counts) {
             self.counts[slot as usize] += count;

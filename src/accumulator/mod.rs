@@ -46,6 +46,10 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     fn clear(&mut self);
     /// Takes in rows: the k-th row of `rows` belongs to `slots[k]`.
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>);
+    /// As `update`, where all rows belong to slot 0, the only one: `slots` holds nothing but zeros.
+    fn update_one(&mut self, slots: &[u32], rows: &Rows<'_>) {
+        self.update(slots, rows);
+    }
     /// Takes in `other`, an accumulator of the same kind: its slot `i` goes to `slots[i]`.
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator);
     /// A new accumulator with these slots, in this order.

@@ -88,6 +88,19 @@ struct Record<S, E> {
     extremes: E,
 }
 
+impl<S, E> Record<S, E> {
+    #[inline]
+    fn take<N: Native>(&mut self, value: N)
+    where
+        S: Piece<N>,
+        E: Piece<N>,
+    {
+        self.count += 1;
+        self.sum.take(value);
+        self.extremes.take(value);
+    }
+}
+
 /// A summary a slot. `S` is [`Sum`] or nothing, `E` is [`Extremes`] or nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary<N: Native, S, E> {
@@ -151,6 +164,16 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Summary<N, S, E> {
         self.records.iter().map(|record| record.count as i64)
     }
 
+    /// Adds to the bound what so many rows can come to.
+    fn bound_by(&mut self, count: usize, rows: &Rows<'_>, values: &[N]) {
+        if self.bound.is_some()
+            && let (Some(first), Some(last)) = (rows.blocks.first(), rows.blocks.last())
+        {
+            let most = N::magnitude(&values[first.start..last.end()]);
+            self.add_bound(most.saturating_mul(count as u128));
+        }
+    }
+
     fn add_bound(&mut self, more: u128) {
         self.bound = self.bound.map(|bound| bound.saturating_add(more));
     }
@@ -170,22 +193,27 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let (values, nulls) = (self.lens.view(rows), rows.nulls());
-        if self.bound.is_some()
-            && let (Some(first), Some(last)) = (rows.blocks.first(), rows.blocks.last())
-        {
-            let most = N::magnitude(&values[first.start..last.end()]);
-            self.add_bound(most.saturating_mul(slots.len() as u128));
-        }
+        self.bound_by(slots.len(), rows, values);
         let records = self.records.as_mut_slice();
-        for_each(slots, rows.blocks, values, nulls, |slot, value| {
-            let record = &mut records[slot];
-            record.count += 1;
-            record.sum.take(value);
-            record.extremes.take(value);
-        });
+        for_each(slots, rows.blocks, values, nulls, |slot, value| records[slot].take(value));
         if let Some(nulls) = nulls {
             self.count_nulls(slots, rows, nulls);
         }
+    }
+    /// The one record stays in registers meanwhile.
+    fn update_one(&mut self, slots: &[u32], rows: &Rows<'_>) {
+        let ([record], None) = (self.records.as_slice(), rows.nulls()) else {
+            return self.update(slots, rows);
+        };
+        let (values, mut record) = (self.lens.view(rows), *record);
+        for block in rows.blocks {
+            match block.whole() {
+                Some(rows) => values[rows].iter().for_each(|&value| record.take(value)),
+                None => block.iter().for_each(|row| record.take(values[row])),
+            }
+        }
+        self.records[0] = record;
+        self.bound_by(slots.len(), rows, values);
     }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
         let other = same::<Self>(other);

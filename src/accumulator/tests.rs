@@ -501,6 +501,31 @@ fn updates_in_pieces_are_one_update() {
 }
 
 #[test]
+fn one_slot_or_many_are_the_same() {
+    every_case(|function, batch, _| {
+        let rows = |blocks| Rows {
+            column: (!batch.star).then_some(&batch.column),
+            times: &batch.times,
+            first_arrival: 100,
+            blocks,
+        };
+        let zeros = vec![0; batch.len()];
+        let mut pair = [0, 1].map(|_| accumulator(function, Some(batch.column.data_type()), 42));
+        for blocks in [&Block::cover(0..5), &Block::cover(7..batch.len())] {
+            let count = blocks.iter().map(Block::len).sum();
+            let [usual, one] = &mut pair;
+            usual.resize(1);
+            one.resize(1);
+            usual.update(&zeros[..count], &rows(blocks));
+            one.states.update_one(&zeros[..count], &rows(blocks));
+        }
+        let [usual, one] = pair;
+        assert_eq!(one.magnitude(), usual.magnitude(), "{function:?} of {}", batch.column.data_type());
+        assert_eq!(finished(one), finished(usual), "{function:?} of {}", batch.column.data_type());
+    });
+}
+
+#[test]
 fn merging_equals_the_reference() {
     every_case(|function, batch, kind| {
         let data_type = batch.column.data_type();

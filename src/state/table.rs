@@ -127,7 +127,7 @@ impl Table {
         slots: &mut Vec<u32>,
     ) {
         self.slots.assign(keys, first, blocks, slots);
-        self.update_accumulators(rows, blocks, slots);
+        self.update_accumulators(rows, blocks, slots, matches!(keys, Keys::One));
     }
 
     /// Takes in rows whose keys are given.
@@ -138,10 +138,10 @@ impl Table {
         keys: impl Iterator<Item = (Code, bool)>,
     ) {
         let slots: Vec<u32> = keys.map(|(code, null)| self.slots.get_or_insert(code, null)).collect();
-        self.update_accumulators(rows, blocks, &slots);
+        self.update_accumulators(rows, blocks, &slots, false);
     }
 
-    fn update_accumulators(&mut self, rows: &BatchRows<'_>, blocks: &[Block], slots: &[u32]) {
+    fn update_accumulators(&mut self, rows: &BatchRows<'_>, blocks: &[Block], slots: &[u32], one: bool) {
         let len = self.slots.len();
         for (accumulator, column) in self.accumulators.iter_mut().zip(rows.columns) {
             accumulator.resize(len);
@@ -151,7 +151,11 @@ impl Table {
                 first_arrival: rows.first_arrival,
                 blocks,
             };
-            accumulator.update(slots, &rows);
+            if one {
+                accumulator.update_one(slots, &rows);
+            } else {
+                accumulator.update(slots, &rows);
+            }
         }
     }
 
