@@ -82,7 +82,7 @@ fn with_plain_by(rows: &Rows<'_>, run: impl FnOnce(&Rows<'_>)) {
     rows.cut(span, &Columns { value, by: Some(by) }, run);
 }
 
-fn nulls<'a>(column: Option<&'a ArrayRef>) -> Option<&'a NullBuffer> {
+fn nulls(column: Option<&ArrayRef>) -> Option<&NullBuffer> {
     column.and_then(|column| column.nulls()).filter(|nulls| nulls.null_count() > 0)
 }
 
