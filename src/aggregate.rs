@@ -20,6 +20,7 @@ use crate::accumulator::{Accumulator, States};
 pub struct Aggregate {
     pub(crate) function: Function,
     pub(crate) column: Option<String>,
+    by: Option<String>,
     name: String,
 }
 
@@ -35,6 +36,8 @@ pub(crate) enum Function {
     Variance { sample: bool, sqrt: bool },
     First,
     Last,
+    MaxBy,
+    MinBy,
     Quantile(f64),
     ReservoirQuantile { q: f64, capacity: usize },
     ApproxDistinct,
@@ -44,12 +47,12 @@ pub(crate) enum Function {
 impl Aggregate {
     fn new(function: Function, label: &str, column: impl Into<String>) -> Self {
         let column = column.into();
-        Aggregate { function, name: format!("{label}({column})"), column: Some(column) }
+        Aggregate { function, name: format!("{label}({column})"), column: Some(column), by: None }
     }
 
     /// `count(*)`: rows, nulls included, as `Int64`. Its name is `count`.
     pub fn count_all() -> Self {
-        Aggregate { function: Function::CountAll, column: None, name: "count".into() }
+        Aggregate { function: Function::CountAll, column: None, by: None, name: "count".into() }
     }
     /// Rows whose `column` is not null, as `Int64`.
     pub fn count(column: impl Into<String>) -> Self {
@@ -101,6 +104,50 @@ impl Aggregate {
     pub fn last(column: impl Into<String>) -> Self {
         Self::new(Function::Last, "last", column)
     }
+    /// The value of `column` in the row whose `by` is the largest: `max_by` of Spark, `arg_max` of DuckDB. Of rows whose
+    /// `by` is equally large, the one with the smallest event time counts, of those the one that arrived first.
+    ///
+    /// A row whose `by` is null is skipped; one whose `column` is null is not, so the result can be null. `by` is a number,
+    /// date, time, timestamp or duration, or a dictionary of these, in the order of [`Aggregate::max`] (NaN is the largest
+    /// float). `column` is of any type that [`Aggregate::first`] takes.
+    ///
+    /// The auction and the bidder of each minute's highest bid:
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampSecondArray};
+    /// use highwater::{Aggregate, TimeDelta, Window, WindowOperator, watermark::WatermarkStrategy};
+    ///
+    /// let bids = RecordBatch::try_from_iter([
+    ///     ("ts", Arc::new(TimestampSecondArray::from(vec![0, 20, 40])) as ArrayRef),
+    ///     ("auction", Arc::new(Int64Array::from(vec![7, 8, 9]))),
+    ///     ("bidder", Arc::new(StringArray::from(vec!["ann", "bob", "cat"]))),
+    ///     ("price", Arc::new(Int64Array::from(vec![300, 500, 500]))),
+    /// ])?;
+    /// let mut operator = WindowOperator::builder(bids.schema())
+    ///     .event_time("ts")
+    ///     .window(Window::tumbling(TimeDelta::from_secs(60)))
+    ///     .watermark(WatermarkStrategy::ascending())
+    ///     .aggregate(Aggregate::max_by("auction", "price"))
+    ///     .aggregate(Aggregate::max_by("bidder", "price").alias("bidder"))
+    ///     .build()?;
+    /// operator.push(0, &bids)?;
+    /// let output = operator.finish()?;
+    /// let fired = &output.fired[0];
+    /// assert_eq!(fired["max_by(auction,price)"].as_ref(), &Int64Array::from(vec![8]));
+    /// assert_eq!(fired["bidder"].as_ref(), &StringArray::from(vec!["bob"]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn max_by(column: impl Into<String>, by: impl Into<String>) -> Self {
+        Self::picked(Function::MaxBy, "max_by", column.into(), by.into())
+    }
+    /// The value of `column` in the row whose `by` is the smallest; see [`Aggregate::max_by`].
+    pub fn min_by(column: impl Into<String>, by: impl Into<String>) -> Self {
+        Self::picked(Function::MinBy, "min_by", column.into(), by.into())
+    }
+    fn picked(function: Function, label: &str, column: String, by: String) -> Self {
+        Aggregate { function, name: format!("{label}({column},{by})"), column: Some(column), by: Some(by) }
+    }
     /// The `q`-quantile (0 to 1) of a numeric column as `Float64`, within 1/129 (0.78 %) of the value: from a histogram of
     /// 64 buckets between any power of two and the next, a DDSketch (Masson, Rim and Lee, VLDB 2019) with the linear
     /// mapping. Merging adds bucket counts, so the result does not depend on the order of rows.
@@ -115,6 +162,7 @@ impl Aggregate {
             function: Function::Quantile(q),
             name: format!("quantile({column},{q})"),
             column: Some(column),
+            by: None,
         }
     }
     /// The `q`-quantile of a uniform sample of at most `capacity` values (a seeded reservoir); exact while a window
@@ -128,6 +176,7 @@ impl Aggregate {
             function: Function::ReservoirQuantile { q, capacity },
             name: format!("reservoir_quantile({column},{q})"),
             column: Some(column),
+            by: None,
         }
     }
     /// The number of distinct values as `UInt64`, from a HyperLogLog sketch of 4,096 registers (Apache DataSketches):
@@ -154,6 +203,11 @@ impl Aggregate {
     /// The input column; `None` for `count(*)`.
     pub fn column(&self) -> Option<&str> {
         self.column.as_deref()
+    }
+    /// The column that decides which row's value is taken: the second one of [`max_by`](Aggregate::max_by) and
+    /// [`min_by`](Aggregate::min_by).
+    pub fn by(&self) -> Option<&str> {
+        self.by.as_deref()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use crate::accumulator::{self, output_type};
+use crate::accumulator::{self, Call, Columns, check_by, output_type};
 use crate::aggregate::Aggregate;
 use crate::error::{Error, Result};
 use crate::event_time::{EventTime, FutureGuard, Guard, NullPolicy, REJECT_REASON, Reference, with_column};
@@ -334,31 +334,35 @@ impl WindowOperatorBuilder {
         if self.aggregates.is_empty() {
             return Err(missing("aggregate", "at least one, for instance Aggregate::count_all()"));
         }
-        let mut functions = Vec::new();
+        let mut calls = Vec::new();
         let mut outputs = Vec::new();
         for aggregate in &self.aggregates {
-            let input = match aggregate.column() {
-                None => None,
-                Some(name) => {
-                    let column = find(&self.schema, aggregate.name(), name)?;
-                    Some((column, self.schema.field(column).data_type().clone()))
-                }
+            let parameter = aggregate.name();
+            let find = |name: Option<&str>| -> Result<_> {
+                let column = name.map(|name| find(&self.schema, parameter, name)).transpose()?;
+                Ok(column.map(|column| (column, self.schema.field(column).data_type().clone())))
             };
-            let output = output_type(&aggregate.function, input.as_ref().map(|(_, data_type)| data_type))
-                .map_err(|allowed| match &input {
-                    Some((column, data_type)) => Error::ColumnType {
-                        parameter: aggregate.name().into(),
-                        column: self.schema.field(*column).name().clone(),
-                        given: data_type.to_string(),
-                        allowed,
-                    },
-                    None => Error::Aggregate { aggregate: aggregate.name().into(), message: allowed },
-                })?;
-            outputs.push(Field::new(aggregate.name(), output, true));
-            functions.push((aggregate.function.clone(), input));
+            let input = Columns { value: find(aggregate.column())?, by: find(aggregate.by())? };
+            let refused = |input: &Option<(usize, DataType)>, allowed| match input {
+                Some((column, data_type)) => Error::ColumnType {
+                    parameter: parameter.into(),
+                    column: self.schema.field(*column).name().clone(),
+                    given: data_type.to_string(),
+                    allowed,
+                },
+                None => Error::Aggregate { aggregate: parameter.into(), message: allowed },
+            };
+            let function = aggregate.function.clone();
+            let output = output_type(&function, input.value.as_ref().map(|(_, data_type)| data_type))
+                .map_err(|allowed| refused(&input.value, allowed))?;
+            if let Some((_, data_type)) = &input.by {
+                check_by(data_type).map_err(|allowed| refused(&input.by, allowed))?;
+            }
+            outputs.push(Field::new(parameter, output, true));
+            calls.push(Call { function, input });
         }
-        let plan = accumulator::plan(&functions, self.seed);
-        Ok((Inputs::new(&functions, plan.accumulators), outputs.into_iter().zip(plan.outputs).collect()))
+        let plan = accumulator::plan(&calls, self.seed);
+        Ok((Inputs::new(&calls, plan.accumulators), outputs.into_iter().zip(plan.outputs).collect()))
     }
 
     fn build_alignment(&self, ticks: &TickConverter) -> Result<Vec<(Vec<usize>, i64)>> {

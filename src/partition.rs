@@ -10,6 +10,7 @@ use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterato
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::ScalarBuffer;
 
+use crate::accumulator::Columns;
 use crate::builder::Parts;
 use crate::error::{Error, Result};
 use crate::event_time::Admitted;
@@ -62,7 +63,7 @@ pub(crate) struct Job {
     pub(crate) times: ScalarBuffer<i64>,
     bounds: Vec<Bounds>,
     pub(crate) keys: BatchKeys,
-    pub(crate) columns: Vec<Option<ArrayRef>>,
+    pub(crate) columns: Vec<Columns<ArrayRef>>,
     /// The arrival number of its first row.
     pub(crate) first_arrival: u64,
     pub(crate) before: Before,
@@ -81,7 +82,7 @@ impl Job {
         partition: usize,
         admitted: Admitted,
         keys: BatchKeys,
-        columns: Vec<Option<ArrayRef>>,
+        columns: Vec<Columns<ArrayRef>>,
     ) -> Self {
         let Admitted { batch, times, bounds, .. } = admitted;
         Job {

@@ -94,6 +94,71 @@ fn a_sum_that_does_not_fit_names_window_and_key_and_the_call_can_be_made_again()
 }
 
 #[test]
+fn max_by_chooses_among_the_rows_of_all_partitions() {
+    // Arrival c, d, e, f, a, b; partition 0 comes first when partitions are merged, but a did not arrive first.
+    let second = rows(&[(3, "c", 9), (3, "d", 9), (14, "e", 7), (15, "f", 1)]);
+    let first = rows(&[(3, "a", 9), (12, "b", 9)]);
+    let mut operator = WindowOperator::builder(first.schema())
+        .event_time("ts")
+        .window(Window::sliding(MS(20), MS(10)))
+        .watermark(WatermarkStrategy::ascending())
+        .allowed_lateness(MS(100))
+        .partitions(2)
+        .aggregate(Aggregate::max_by("key", "value"))
+        .aggregate(Aggregate::min_by("key", "value").alias("least"))
+        .aggregate(Aggregate::max_by("value", "ts").alias("newest"))
+        .build()
+        .unwrap();
+    let chosen = |output: &Output| {
+        let row = |batch: &RecordBatch, row: usize| {
+            let start = batch["window_start"].as_primitive::<TimestampMillisecondType>().value(row);
+            let key = |name: &str| batch[name].as_string::<i32>().value(row).to_string();
+            let newest = batch["newest"].as_primitive::<Int64Type>().value(row);
+            (start, key("max_by(key,value)") + &key("least"), newest)
+        };
+        let rows = |batch: &RecordBatch| (0..batch.num_rows()).map(|i| row(batch, i)).collect::<Vec<_>>();
+        output.fired.iter().flat_map(rows).collect::<Vec<_>>()
+    };
+    assert!(operator.push(1, &second).unwrap().is_empty());
+    // Watermark 11 fires [-10, 10): a, c and d at time 3, all with 9.
+    assert_eq!(chosen(&operator.push(0, &first).unwrap()), [(-10, "cc".into(), 9)]);
+    // Watermark 20 fires [0, 20), where b has 9 too, but at 12.
+    assert!(operator.push(1, &rows(&[(21, "g", 2)])).unwrap().is_empty());
+    let fired = chosen(&operator.push(0, &rows(&[(21, "h", 3)])).unwrap());
+    assert_eq!(fired, [(0, "cf".into(), 1)]);
+    // A late row at time 2 comes before c in [-10, 10) and [0, 20).
+    let late = chosen(&operator.push(0, &rows(&[(2, "i", 9)])).unwrap());
+    assert_eq!(late, [(-10, "ii".into(), 9), (0, "if".into(), 1)]);
+    // [10, 30): b with 9, f with 1, and of g and h at 21 g arrived first; [20, 40): h with 3, g with 2.
+    let rest = chosen(&operator.finish().unwrap());
+    assert_eq!(rest, [(10, "bf".into(), 2), (20, "hg".into(), 2)]);
+    operator.validate();
+}
+
+#[test]
+fn max_by_says_which_of_its_columns_is_wrong() {
+    let some = rows(&[(1, "a", 1)]);
+    let refused = |aggregate| builder(&some).aggregate(aggregate).build().unwrap_err();
+    assert_eq!(
+        refused(Aggregate::max_by("key", "cost")),
+        Error::UnknownColumn {
+            parameter: "max_by(key,cost)".into(),
+            column: "cost".into(),
+            available: "ts, key, value".into(),
+        }
+    );
+    assert_eq!(
+        refused(Aggregate::min_by("value", "key").alias("least")),
+        Error::ColumnType {
+            parameter: "least".into(),
+            column: "key".into(),
+            given: "Utf8".into(),
+            allowed: "numbers, dates, times, timestamps, durations and dictionaries of these".into(),
+        }
+    );
+}
+
+#[test]
 fn limits_are_errors_and_the_call_does_nothing() {
     let first = rows(&[(1, "a", 1), (2, "b", 1)]);
     let limits = Limits { max_keys: 3, max_open_slices: 2, ..Limits::default() };

@@ -79,7 +79,7 @@ fn attempt(u: &mut Unstructured<'_>) -> Result<()> {
     }
     for _ in 0..u.int_in_range(0..=3)? {
         let column = name(u)?;
-        builder = builder.aggregate(match u.int_in_range(0..=9)? {
+        builder = builder.aggregate(match u.int_in_range(0..=11)? {
             0 => Aggregate::count_all(),
             1 => Aggregate::count(column),
             2 => Aggregate::sum(column),
@@ -89,6 +89,8 @@ fn attempt(u: &mut Unstructured<'_>) -> Result<()> {
             6 => Aggregate::first(column),
             7 => Aggregate::quantile(column, f64::arbitrary(u)?),
             8 => Aggregate::reservoir_quantile(column, 0.5, usize::arbitrary(u)?),
+            9 => Aggregate::max_by(column, name(u)?),
+            10 => Aggregate::min_by(column, name(u)?),
             _ => Aggregate::approx_distinct(column),
         });
     }

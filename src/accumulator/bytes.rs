@@ -1,4 +1,4 @@
-//! `min`, `max`, `first` and `last` of everything that is not a primitive, as bytes.
+//! `min`, `max`, `first`, `last` and the values of `max_by` of everything that is not a primitive, as bytes.
 
 use std::sync::Arc;
 
@@ -210,8 +210,48 @@ impl ObjectFunction for PickBytes {
     fn heap_size(&self, state: &Self::State) -> usize {
         state.as_ref().map_or(0, |held| held.value.capacity())
     }
-    /// Only more bytes than the offsets of a column can count make `finish` fail.
     fn magnitude(&self, heap: usize) -> u128 {
-        if i32::try_from(heap).is_ok() { 0 } else { u128::MAX }
+        magnitude(heap)
+    }
+}
+
+/// Only more bytes than the offsets of a column can count make `finish` fail.
+fn magnitude(heap: usize) -> u128 {
+    if i32::try_from(heap).is_ok() { 0 } else { u128::MAX }
+}
+
+/// The value that was put into the slot last, be it null; see [`Keep`](super::max_by::Keep).
+#[derive(Debug)]
+pub(crate) struct KeepBytes(pub(crate) Bytes);
+
+impl ObjectFunction for KeepBytes {
+    type State = Option<Box<[u8]>>;
+
+    fn create(&self) -> Self::State {
+        None
+    }
+    /// No slot comes twice.
+    fn update(&self, states: &mut [Self::State], slots: &[u32], rows: &Rows<'_>) -> isize {
+        let mut growth = 0;
+        for &slot in slots {
+            growth += self.tracked(&mut states[slot as usize], |state| *state = None);
+        }
+        self.0.for_each(slots, rows, |slot, _, value| {
+            growth += self.tracked(&mut states[slot], |state| *state = Some(value.into()));
+        });
+        growth
+    }
+    fn merge(&self, state: &mut Self::State, other: &Self::State) {
+        state.clone_from(other);
+    }
+    fn finish(&self, states: &[Self::State], _: Part) -> Result<ArrayRef, String> {
+        let values: Vec<_> = states.iter().map(Option::as_deref).collect();
+        self.0.build(&values).map_err(|error| error.to_string())
+    }
+    fn heap_size(&self, state: &Self::State) -> usize {
+        state.as_ref().map_or(0, |value| value.len())
+    }
+    fn magnitude(&self, heap: usize) -> u128 {
+        magnitude(heap)
     }
 }

@@ -163,7 +163,11 @@ impl<N: Native> Lens<N> {
     }
     /// The values of the whole batch.
     pub(crate) fn view<'a>(&self, rows: &Rows<'a>) -> &'a [N] {
-        rows.column.map_or(&[], self.view)
+        self.values(rows.column)
+    }
+    /// The values of a column.
+    pub(crate) fn values<'a>(&self, column: Option<&'a ArrayRef>) -> &'a [N] {
+        column.map_or(&[], self.view)
     }
     /// A column of the data type, without a copy of the values.
     pub(crate) fn build(&self, values: Vec<N>, nulls: Option<NullBuffer>) -> ArrayRef {
@@ -253,10 +257,17 @@ pub(crate) fn for_each_row(
     nulls: Option<&NullBuffer>,
     mut fold: impl FnMut(usize, usize),
 ) {
-    let rows = blocks.iter().flat_map(Block::iter);
-    for (&slot, row) in slots.iter().zip(rows) {
-        if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
-            fold(slot as usize, row);
+    let mut rest = slots;
+    for block in blocks {
+        let (slots, behind) = rest.split_at(block.len());
+        rest = behind;
+        match (block.whole(), nulls) {
+            (Some(rows), None) => slots.iter().zip(rows).for_each(|(&slot, row)| fold(slot as usize, row)),
+            (_, None) => slots.iter().zip(block.iter()).for_each(|(&slot, row)| fold(slot as usize, row)),
+            (_, Some(nulls)) => {
+                let valid = slots.iter().zip(block.iter()).filter(|&(_, row)| nulls.is_valid(row));
+                valid.for_each(|(&slot, row)| fold(slot as usize, row));
+            }
         }
     }
 }

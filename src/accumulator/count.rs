@@ -31,11 +31,17 @@ impl Accumulator for Count {
             Some(_) => for_each_row(slots, rows.blocks, nulls.as_ref(), |slot, _| counts[slot] += 1),
         }
     }
-    fn update_one(&mut self, slots: &[u32], rows: &Rows<'_>) {
-        match self.counts.as_mut_slice() {
-            [count] if rows.logical_nulls().is_none() => *count += slots.len() as i64,
-            _ => self.update(slots, rows),
-        }
+    fn update_one(&mut self, zeros: &[u32], rows: &Rows<'_>) {
+        let Some(count) = self.counts.first_mut() else { return };
+        let nulls = rows.logical_nulls();
+        *count += match &nulls {
+            None => zeros.len() as i64,
+            Some(_) => {
+                let mut valid = 0;
+                for_each_row(zeros, rows.blocks, nulls.as_ref(), |_, _| valid += 1);
+                valid
+            }
+        };
     }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
         for (&slot, count) in slots.iter().zip(&same::<Self>(other).counts) {

@@ -1,11 +1,25 @@
 //! Dictionary columns: looked up once a batch of rows, then aggregated as their values.
 
+use std::ops::Range;
+
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_select::take::take;
 
-use super::{Accumulator, FinishError, Part, Rows, same};
-use crate::block::Block;
+use super::{Accumulator, Columns, FinishError, Part, Rows, same};
+
+/// The values that a dictionary column has in the rows of `span`.
+pub(crate) fn looked_up(column: &ArrayRef, span: Range<usize>) -> ArrayRef {
+    let dictionary = column.as_any_dictionary();
+    let keys = dictionary.keys().slice(span.start, span.len());
+    take(dictionary.values(), &keys, None).expect("a dictionary array holds only keys of its own values")
+}
+
+fn with_values(rows: &Rows<'_>, run: impl FnOnce(&Rows<'_>)) {
+    let (Some(column), Some(span)) = (rows.column, rows.span()) else { return };
+    let columns = Columns { value: Some(looked_up(column, span.clone())), by: None };
+    rows.cut(span, &columns, run);
+}
 
 /// An accumulator of the value type behind one lookup.
 #[derive(Debug)]
@@ -30,24 +44,10 @@ impl Accumulator for Dictionary {
         self.values.clear();
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
-        let (Some(column), Some(first), Some(last)) = (rows.column, rows.blocks.first(), rows.blocks.last())
-        else {
-            return;
-        };
-        let (start, end) = (first.start, last.end());
-        let dictionary = column.as_any_dictionary();
-        let keys = dictionary.keys().slice(start, end - start);
-        let values: ArrayRef = take(dictionary.values(), &keys, None)
-            .expect("a dictionary array holds only keys of its own values");
-        let blocks: Vec<_> =
-            rows.blocks.iter().map(|block| Block { start: block.start - start, ..*block }).collect();
-        let rows = Rows {
-            column: Some(&values),
-            times: &rows.times[start..end],
-            first_arrival: rows.first_arrival + start as u64,
-            blocks: &blocks,
-        };
-        self.values.update(slots, &rows);
+        with_values(rows, |rows| self.values.update(slots, rows));
+    }
+    fn update_one(&mut self, zeros: &[u32], rows: &Rows<'_>) {
+        with_values(rows, |rows| self.values.update_one(zeros, rows));
     }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
         self.values.merge(slots, same::<Self>(other).values.as_ref());

@@ -11,6 +11,7 @@ mod count;
 mod dictionary;
 mod distinct;
 mod first_last;
+mod max_by;
 mod plan;
 mod quantile;
 mod reservoir;
@@ -24,6 +25,7 @@ mod variance;
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::ops::Range;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
@@ -46,9 +48,10 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     fn clear(&mut self);
     /// Takes in rows: the k-th row of `rows` belongs to `slots[k]`.
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>);
-    /// As `update`, where all rows belong to slot 0, the only one: `slots` holds nothing but zeros.
-    fn update_one(&mut self, slots: &[u32], rows: &Rows<'_>) {
-        self.update(slots, rows);
+    /// As `update`, where all rows belong to slot 0: `zeros` are as many zeros as there are rows. The state comes out the
+    /// same to the last bit.
+    fn update_one(&mut self, zeros: &[u32], rows: &Rows<'_>) {
+        self.update(zeros, rows);
     }
     /// Takes in `other`, an accumulator of the same kind: its slot `i` goes to `slots[i]`.
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator);
@@ -69,10 +72,27 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     fn boxed_clone(&self) -> Box<dyn Accumulator>;
 }
 
+/// The columns that an accumulator reads: their numbers, their types, or themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Columns<T> {
+    /// The column of the values; `None` for `count(*)`.
+    pub(crate) value: Option<T>,
+    /// The column by which `max_by` and `min_by` choose a row; `None` for all others.
+    pub(crate) by: Option<T>,
+}
+
+impl<T> Columns<T> {
+    pub(crate) fn map<'a, U>(&'a self, mut of: impl FnMut(&'a T) -> U) -> Columns<U> {
+        Columns { value: self.value.as_ref().map(&mut of), by: self.by.as_ref().map(of) }
+    }
+}
+
 /// Rows of one batch that go to one slice, for one aggregate.
 pub(crate) struct Rows<'a> {
     /// The input column of the whole batch; `None` for `count(*)`.
     pub(crate) column: Option<&'a ArrayRef>,
+    /// The second column of the whole batch; see [`Columns::by`].
+    pub(crate) by: Option<&'a ArrayRef>,
     /// The event times of the whole batch.
     pub(crate) times: &'a [i64],
     /// The arrival number of row 0 of the batch.
@@ -99,6 +119,23 @@ impl<'a> Rows<'a> {
     fn logical_nulls(&self) -> Option<NullBuffer> {
         self.column.and_then(|column| column.logical_nulls()).filter(|nulls| nulls.null_count() > 0)
     }
+    /// From the first row to the last, whether meant or not; `None` without rows.
+    fn span(&self) -> Option<Range<usize>> {
+        Some(self.blocks.first()?.start..self.blocks.last()?.end())
+    }
+    /// Runs `run` on the same rows, in a batch that is no longer than their span and has these columns.
+    fn cut(&self, span: Range<usize>, columns: &Columns<ArrayRef>, run: impl FnOnce(&Rows<'_>)) {
+        let start = span.start;
+        let blocks: Vec<_> =
+            self.blocks.iter().map(|block| Block { start: block.start - start, ..*block }).collect();
+        run(&Rows {
+            column: columns.value.as_ref(),
+            by: columns.by.as_ref(),
+            times: &self.times[span],
+            first_arrival: self.first_arrival + start as u64,
+            blocks: &blocks,
+        });
+    }
     fn position(&self, row: usize) -> RowPosition {
         RowPosition { time: self.times[row], arrival: self.first_arrival + row as u64 }
     }
@@ -113,6 +150,13 @@ fn same<A: Accumulator>(other: &dyn Accumulator) -> &A {
 const NUMBERS: &str = "integers, floats, Decimal128 and dictionaries of these";
 const ORDERED: &str =
     "numbers, Boolean, dates, times, timestamps, durations, strings, binary and dictionaries of these";
+
+const BY: &str = "numbers, dates, times, timestamps, durations and dictionaries of these";
+
+/// Whether rows can be chosen by a column of this type, or what would be allowed.
+pub(crate) fn check_by(by: &DataType) -> Result<(), String> {
+    if plan::is_primitive(by) { Ok(()) } else { Err(BY.into()) }
+}
 
 /// The type of the result of `function` over a column of type `input`, or what would be allowed.
 pub(crate) fn output_type(function: &Function, input: Option<&DataType>) -> Result<DataType, String> {
@@ -140,8 +184,13 @@ pub(crate) fn output_type(function: &Function, input: Option<&DataType>) -> Resu
     let ordered = number || input.is_temporal() && visit(input, Nothing).is_some() || bytes::is_bytes(input);
     match function {
         Function::Min | Function::Max if ordered => Ok(input.clone()),
-        Function::First | Function::Last if ordered => Ok(input.clone()),
-        Function::First | Function::Last => bytes::flattened(input).map_err(|error| error.to_string()),
+        Function::First | Function::Last | Function::MaxBy | Function::MinBy => {
+            if ordered {
+                Ok(input.clone())
+            } else {
+                bytes::flattened(input).map_err(|error| error.to_string())
+            }
+        }
         Function::ApproxDistinct if ordered => Ok(DataType::UInt64),
         Function::Min | Function::Max | Function::ApproxDistinct => Err(ORDERED.into()),
         _ if !number => Err(NUMBERS.into()),

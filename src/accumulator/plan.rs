@@ -7,11 +7,14 @@ use std::sync::Arc;
 
 use arrow_schema::DataType;
 
-use super::bytes::{Bytes, Pick, PickBytes};
+use super::bytes::{Bytes, KeepBytes, Pick, PickBytes};
 use super::column::{Lens, Native, Visit, visit};
+use super::max_by::{Keep, MaxBy};
 use super::states::{ObjectFunction, States};
 use super::summary::{Extremes, Sum, Summary};
-use super::{Accumulator, Nothing, count, dictionary, distinct, first_last, quantile, reservoir, variance};
+use super::{
+    Accumulator, Columns, Nothing, count, dictionary, distinct, first_last, quantile, reservoir, variance,
+};
 use crate::aggregate::Function;
 
 /// One of the results of an accumulator.
@@ -38,21 +41,26 @@ pub(crate) struct Output {
     pub(crate) part: Part,
 }
 
-/// A function and its input: the number of a column, and its type.
-pub(crate) type Call = (Function, Option<(usize, DataType)>);
+/// A function and its input.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) function: Function,
+    /// The number of each column, and its type.
+    pub(crate) input: Columns<(usize, DataType)>,
+}
 
 /// The accumulators that some aggregates need.
 pub(crate) struct Plan {
-    /// Each with the column that it reads.
-    pub(crate) accumulators: Vec<(Option<usize>, Box<dyn Accumulator>)>,
+    /// Each with the columns that it reads.
+    pub(crate) accumulators: Vec<(Columns<usize>, Box<dyn Accumulator>)>,
     /// One for each aggregate.
     pub(crate) outputs: Vec<Output>,
 }
 
 /// An accumulator to be.
 struct Need<'a> {
-    column: Option<usize>,
-    input: Option<&'a DataType>,
+    columns: Columns<usize>,
+    input: Columns<&'a DataType>,
     what: What<'a>,
 }
 
@@ -77,17 +85,17 @@ pub(crate) fn plan(calls: &[Call], seed: u64) -> Plan {
     let mut needs: Vec<Need<'_>> = Vec::new();
     let mut outputs = vec![Output { accumulator: 0, part: Part::Only }; calls.len()];
     // counts come last, for they can be read from a summary that somebody else needs
-    let is_count = |call: &Call| matches!(call.0, Function::CountAll | Function::Count);
+    let is_count = |call: &Call| matches!(call.function, Function::CountAll | Function::Count);
     let (counts, others): (Vec<_>, Vec<_>) =
         calls.iter().zip(&mut outputs).partition(|(call, _)| is_count(call));
-    for ((function, input), output) in others.into_iter().chain(counts) {
-        let (column, input) = (input.as_ref().map(|(column, _)| *column), input.as_ref().map(|(_, t)| t));
-        let (part, asked) = part(function, input);
+    for (Call { function, input }, output) in others.into_iter().chain(counts) {
+        let (columns, input) = (input.map(|(column, _)| *column), input.map(|(_, data_type)| data_type));
+        let (part, asked) = part(function, input.value);
         let shares = |need: &Need<'_>| match (part, &need.what) {
             (Part::Rows, What::Summary(_)) => true,
-            (Part::Quantile(_), What::Quantiles) => need.column == column,
+            (Part::Quantile(_), What::Quantiles) => need.columns == columns,
             (Part::Count | Part::Sum | Part::Mean | Part::Min | Part::Max, What::Summary(_)) => {
-                need.column == column
+                need.columns == columns
             }
             _ => false,
         };
@@ -107,12 +115,15 @@ pub(crate) fn plan(calls: &[Call], seed: u64) -> Plan {
                     }
                     _ => What::Summary(asked),
                 };
-                needs.push(Need { column, input, what });
+                needs.push(Need { columns, input, what });
             }
         }
     }
     Plan {
-        accumulators: needs.iter().map(|need| (need.column, need.build(need.input, seed))).collect(),
+        accumulators: needs
+            .iter()
+            .map(|need| (need.columns.clone(), need.build(need.input.value, seed)))
+            .collect(),
         outputs,
     }
 }
@@ -134,11 +145,9 @@ fn part(function: &Function, input: Option<&DataType>) -> (Part, Asked) {
     if counts || input.is_some_and(is_primitive) { part } else { (Part::Only, Asked::default()) }
 }
 
-fn is_primitive(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(_, values) => is_primitive(values),
-        other => visit(other, Nothing).is_some(),
-    }
+/// Whether the values, those of a dictionary too, are natives.
+pub(super) fn is_primitive(data_type: &DataType) -> bool {
+    visit(plain(data_type), Nothing).is_some()
 }
 
 impl Asked {
@@ -158,12 +167,53 @@ impl Need<'_> {
             (What::One(Function::Custom(function)), Some(input)) => {
                 return (*function).clone().accumulator(input);
             }
+            (What::One(function @ (Function::MaxBy | Function::MinBy)), Some(input)) => {
+                let by = By { values: keep(input), largest: matches!(function, Function::MaxBy) };
+                let chosen = self.input.by.and_then(|input| visit(plain(input), by));
+                return chosen.expect("output_type and check_by have accepted the types");
+            }
             (_, Some(DataType::Dictionary(_, values))) => {
                 return Box::new(dictionary::Dictionary::new(self.build(Some(values), seed)));
             }
             (_, Some(input)) => input,
         };
         visit(input, Primitive { what: &self.what, seed }).unwrap_or_else(|| over_bytes(&self.what, input))
+    }
+}
+
+/// The type of a column, or of the values if it is a dictionary.
+fn plain(input: &DataType) -> &DataType {
+    if let DataType::Dictionary(_, values) = input { plain(values) } else { input }
+}
+
+/// Builds a `max_by` or `min_by`, by a primitive column.
+struct By {
+    values: Box<dyn Accumulator>,
+    largest: bool,
+}
+
+impl Visit for By {
+    type Output = Box<dyn Accumulator>;
+    fn visit<N: Native>(self, lens: Lens<N>) -> Box<dyn Accumulator> {
+        match self.largest {
+            true => Box::new(MaxBy::<N, true>::new(lens, self.values)),
+            false => Box::new(MaxBy::<N, false>::new(lens, self.values)),
+        }
+    }
+}
+
+/// What holds the values of a `max_by`.
+fn keep(input: &DataType) -> Box<dyn Accumulator> {
+    struct Natives;
+    impl Visit for Natives {
+        type Output = Box<dyn Accumulator>;
+        fn visit<N: Native>(self, lens: Lens<N>) -> Box<dyn Accumulator> {
+            Box::new(Keep::new(lens))
+        }
+    }
+    match input {
+        DataType::Dictionary(_, values) => Box::new(dictionary::Dictionary::new(keep(values))),
+        _ => visit(input, Natives).unwrap_or_else(|| states(KeepBytes(Bytes::new(input)))),
     }
 }
 

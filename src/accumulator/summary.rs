@@ -29,12 +29,17 @@ pub(crate) trait Piece<N: Native>: Copy + Debug + Send + Sync + 'static {
     /// Has seen nothing.
     const NEW: Self;
     fn take(&mut self, value: N);
+    /// Takes neighbouring values, in order.
+    fn take_all(&mut self, values: &[N]) {
+        values.iter().for_each(|&value| self.take(value));
+    }
     fn merge(&mut self, other: &Self);
 }
 
 impl<N: Native> Piece<N> for () {
     const NEW: Self = ();
     fn take(&mut self, _: N) {}
+    fn take_all(&mut self, _: &[N]) {}
     fn merge(&mut self, (): &Self) {}
 }
 
@@ -69,6 +74,14 @@ impl<N: Native> Piece<N> for Extremes<N> {
             self.high = value.canonical();
         }
     }
+    /// Values strictly between the extremes change nothing. Whether all of them are is found without a branch; a NaN is
+    /// between nothing.
+    fn take_all(&mut self, values: &[N]) {
+        let between = |value: N| (self.low < value) & (value < self.high);
+        if !values.iter().fold(true, |all, &value| all & between(value)) {
+            values.iter().for_each(|&value| self.take(value));
+        }
+    }
     fn merge(&mut self, other: &Self) {
         if other.low.below(self.low) {
             self.low = other.low;
@@ -86,19 +99,6 @@ struct Record<S, E> {
     count: u64,
     sum: S,
     extremes: E,
-}
-
-impl<S, E> Record<S, E> {
-    #[inline]
-    fn take<N: Native>(&mut self, value: N)
-    where
-        S: Piece<N>,
-        E: Piece<N>,
-    {
-        self.count += 1;
-        self.sum.take(value);
-        self.extremes.take(value);
-    }
 }
 
 /// A summary a slot. `S` is [`Sum`] or nothing, `E` is [`Extremes`] or nothing.
@@ -154,6 +154,15 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Summary<N, S, E> {
         });
     }
 
+    /// Notes how large `count` of the values can make a sum.
+    fn raise_bound(&mut self, rows: &Rows<'_>, values: &[N], count: usize) {
+        if self.bound.is_some()
+            && let Some(span) = rows.span()
+        {
+            self.add_bound(N::magnitude(&values[span]).saturating_mul(count as u128));
+        }
+    }
+
     /// The slots that have seen nothing are null.
     fn validity(&self) -> Option<NullBuffer> {
         let seen = |record: &Record<S, E>| record.count > 0;
@@ -162,16 +171,6 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Summary<N, S, E> {
 
     fn counts(&self) -> impl Iterator<Item = i64> {
         self.records.iter().map(|record| record.count as i64)
-    }
-
-    /// Adds to the bound what so many rows can come to.
-    fn bound_by(&mut self, count: usize, rows: &Rows<'_>, values: &[N]) {
-        if self.bound.is_some()
-            && let (Some(first), Some(last)) = (rows.blocks.first(), rows.blocks.last())
-        {
-            let most = N::magnitude(&values[first.start..last.end()]);
-            self.add_bound(most.saturating_mul(count as u128));
-        }
     }
 
     fn add_bound(&mut self, more: u128) {
@@ -193,27 +192,44 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let (values, nulls) = (self.lens.view(rows), rows.nulls());
-        self.bound_by(slots.len(), rows, values);
+        self.raise_bound(rows, values, slots.len());
         let records = self.records.as_mut_slice();
-        for_each(slots, rows.blocks, values, nulls, |slot, value| records[slot].take(value));
+        for_each(slots, rows.blocks, values, nulls, |slot, value| {
+            let record = &mut records[slot];
+            record.count += 1;
+            record.sum.take(value);
+            record.extremes.take(value);
+        });
         if let Some(nulls) = nulls {
             self.count_nulls(slots, rows, nulls);
         }
     }
-    /// The one record stays in registers meanwhile.
-    fn update_one(&mut self, slots: &[u32], rows: &Rows<'_>) {
-        let ([record], None) = (self.records.as_slice(), rows.nulls()) else {
-            return self.update(slots, rows);
-        };
-        let (values, mut record) = (self.lens.view(rows), *record);
+    /// The record stays in registers. A sum takes the values one after the other all the same, for the bits of floats.
+    fn update_one(&mut self, zeros: &[u32], rows: &Rows<'_>) {
+        let Some(mut record) = self.records.first().copied() else { return };
+        let (values, nulls) = (self.lens.view(rows), rows.nulls());
+        self.raise_bound(rows, values, zeros.len());
         for block in rows.blocks {
-            match block.whole() {
-                Some(rows) => values[rows].iter().for_each(|&value| record.take(value)),
-                None => block.iter().for_each(|row| record.take(values[row])),
+            match (block.whole(), nulls) {
+                (Some(rows), None) => {
+                    let values = &values[rows];
+                    record.count += values.len() as u64;
+                    record.sum.take_all(values);
+                    record.extremes.take_all(values);
+                }
+                _ => {
+                    for row in block.iter().filter(|&row| nulls.is_none_or(|nulls| nulls.is_valid(row))) {
+                        record.count += 1;
+                        record.sum.take(values[row]);
+                        record.extremes.take(values[row]);
+                    }
+                }
             }
         }
         self.records[0] = record;
-        self.bound_by(slots.len(), rows, values);
+        if let Some(nulls) = nulls {
+            self.count_nulls(zeros, rows, nulls);
+        }
     }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
         let other = same::<Self>(other);

@@ -78,11 +78,18 @@ impl Total for f64 {
         self + other
     }
     fn mean(self, count: u64, divisor: f64) -> f64 {
-        self / count as f64 / divisor
+        one_nan(self / count as f64 / divisor)
     }
     fn column(totals: Vec<Self>, nulls: Option<NullBuffer>, _: &DataType) -> Result<ArrayRef, FinishError> {
+        let totals: Vec<_> = totals.into_iter().map(one_nan).collect();
         Ok(Arc::new(Float64Array::new(totals.into(), nulls)))
     }
+}
+
+/// Which of its two terms a sum takes the bits of a NaN from is up to the compiler, and can differ from loop to loop. So all
+/// NaN leave as one.
+fn one_nan(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
 }
 
 const TWO_TO_128: f64 = (1_u128 << 127) as f64 * 2.0;

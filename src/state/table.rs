@@ -5,7 +5,7 @@ use arrow_array::types::{Decimal128Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 
-use crate::accumulator::{Accumulator, Call, Rows};
+use crate::accumulator::{Accumulator, Call, Columns, Rows};
 use crate::aggregate::Function;
 use crate::block::Block;
 use crate::key::{Code, Keys, Slots};
@@ -13,7 +13,7 @@ use crate::key::{Code, Keys, Slots};
 /// Which columns the accumulators read, and how new ones are made.
 #[derive(Debug)]
 pub(crate) struct Inputs {
-    columns: Vec<Option<usize>>,
+    columns: Vec<Columns<usize>>,
     empty: Vec<Box<dyn Accumulator>>,
 
     /// Columns whose sum can be too large for its type.
@@ -24,17 +24,20 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     /// `accumulators` are those of the plan for the aggregates.
-    pub(crate) fn new(aggregates: &[Call], accumulators: Vec<(Option<usize>, Box<dyn Accumulator>)>) -> Self {
+    pub(crate) fn new(
+        aggregates: &[Call],
+        accumulators: Vec<(Columns<usize>, Box<dyn Accumulator>)>,
+    ) -> Self {
         let (columns, empty) = accumulators.into_iter().unzip();
         Inputs {
             columns,
             empty,
             sums: aggregates
                 .iter()
-                .filter(|(function, _)| matches!(function, Function::Sum))
-                .filter_map(|(_, input)| input.as_ref().map(|(column, _)| *column))
+                .filter(|call| matches!(call.function, Function::Sum))
+                .filter_map(|call| call.input.value.as_ref().map(|(column, _)| *column))
                 .collect(),
-            unpredictable: aggregates.iter().any(|(function, _)| matches!(function, Function::Custom(_))),
+            unpredictable: aggregates.iter().any(|call| matches!(call.function, Function::Custom(_))),
         }
     }
 
@@ -48,9 +51,9 @@ impl Inputs {
         largest.unwrap_or(0).saturating_mul(rows)
     }
 
-    /// The input column of each accumulator.
-    pub(crate) fn of(&self, batch: &RecordBatch) -> Vec<Option<ArrayRef>> {
-        self.columns.iter().map(|column| column.map(|column| batch.column(column).clone())).collect()
+    /// The input columns of each accumulator.
+    pub(crate) fn of(&self, batch: &RecordBatch) -> Vec<Columns<ArrayRef>> {
+        self.columns.iter().map(|columns| columns.map(|&column| batch.column(column).clone())).collect()
     }
 }
 
@@ -77,7 +80,7 @@ fn largest(column: &ArrayRef) -> u128 {
 
 /// The rows of a batch, as accumulators see them.
 pub(crate) struct BatchRows<'a> {
-    pub(crate) columns: &'a [Option<ArrayRef>],
+    pub(crate) columns: &'a [Columns<ArrayRef>],
     pub(crate) times: &'a [i64],
     pub(crate) first_arrival: u64,
 }
@@ -127,7 +130,10 @@ impl Table {
         slots: &mut Vec<u32>,
     ) {
         self.slots.assign(keys, first, blocks, slots);
-        self.update_accumulators(rows, blocks, slots, matches!(keys, Keys::One));
+        match keys {
+            Keys::One => self.update_accumulators(rows, blocks, |a, rows| a.update_one(slots, rows)),
+            _ => self.update_accumulators(rows, blocks, |a, rows| a.update(slots, rows)),
+        }
     }
 
     /// Takes in rows whose keys are given.
@@ -138,24 +144,26 @@ impl Table {
         keys: impl Iterator<Item = (Code, bool)>,
     ) {
         let slots: Vec<u32> = keys.map(|(code, null)| self.slots.get_or_insert(code, null)).collect();
-        self.update_accumulators(rows, blocks, &slots, false);
+        self.update_accumulators(rows, blocks, |a, rows| a.update(&slots, rows));
     }
 
-    fn update_accumulators(&mut self, rows: &BatchRows<'_>, blocks: &[Block], slots: &[u32], one: bool) {
+    fn update_accumulators(
+        &mut self,
+        rows: &BatchRows<'_>,
+        blocks: &[Block],
+        update: impl Fn(&mut dyn Accumulator, &Rows<'_>),
+    ) {
         let len = self.slots.len();
-        for (accumulator, column) in self.accumulators.iter_mut().zip(rows.columns) {
+        for (accumulator, columns) in self.accumulators.iter_mut().zip(rows.columns) {
             accumulator.resize(len);
             let rows = Rows {
-                column: column.as_ref(),
+                column: columns.value.as_ref(),
+                by: columns.by.as_ref(),
                 times: rows.times,
                 first_arrival: rows.first_arrival,
                 blocks,
             };
-            if one {
-                accumulator.update_one(slots, &rows);
-            } else {
-                accumulator.update(slots, &rows);
-            }
+            update(accumulator.as_mut(), &rows);
         }
     }
 

@@ -172,7 +172,7 @@ fn spec(u: &mut Unstructured<'_>, time: TimeType) -> Result<Spec> {
 fn aggregate(u: &mut Unstructured<'_>) -> Result<(Function, usize)> {
     let column = u.int_in_range(0..=VALUE_COLUMNS - 1)?;
     let number = column % 2;
-    Ok(match u.int_in_range(0..=9)? {
+    Ok(match u.int_in_range(0..=11)? {
         0 => (Function::CountAll, 0),
         1 => (Function::Count, column),
         2 | 3 => (Function::Sum, number),
@@ -181,6 +181,8 @@ fn aggregate(u: &mut Unstructured<'_>) -> Result<(Function, usize)> {
         6 => (Function::Mean, number),
         7 => (Function::First, column),
         8 => (Function::Last, column),
+        9 => (Function::MaxBy(u.int_in_range(0..=1)?), column),
+        10 => (Function::MinBy(u.int_in_range(0..=1)?), column),
         _ => (Function::Quantile(*u.choose(&[0.0, 0.5, 0.99, 1.0])?), number),
     })
 }

@@ -203,7 +203,8 @@ fn strategy(strategy: &Strategy, span: impl Fn(i64) -> TimeDelta) -> WatermarkSt
 }
 
 fn as_aggregate((function, column): &(Function, usize)) -> Aggregate {
-    let column = ["v0", "v1", "v2"][*column];
+    let names = ["v0", "v1", "v2"];
+    let column = names[*column];
     match function {
         Function::CountAll => Aggregate::count_all(),
         Function::Count => Aggregate::count(column),
@@ -214,6 +215,8 @@ fn as_aggregate((function, column): &(Function, usize)) -> Aggregate {
         Function::Variance => Aggregate::variance(column),
         Function::First => Aggregate::first(column),
         Function::Last => Aggregate::last(column),
+        Function::MaxBy(by) => Aggregate::max_by(column, names[*by]),
+        Function::MinBy(by) => Aggregate::min_by(column, names[*by]),
         // exact while a window has no more rows than this
         Function::Quantile(q) => Aggregate::reservoir_quantile(column, *q, 1 << 20),
         Function::Members => unreachable!("no case asks for members"),

@@ -1,8 +1,8 @@
-//! The language of `--agg`: `sum(usd) as usd`, `count`, `quantile(x,0.99)`, `p99(x)`.
+//! The language of `--agg`: `sum(usd) as usd`, `count`, `quantile(x,0.99)`, `p99(x)`, `max_by(auction,price)`.
 //!
 //! ```text
 //! aggregate := call [ "as" name ]
-//! call      := function [ "(" [ column { "," number } ] ")" ]
+//! call      := function [ "(" [ column { "," ( number | column ) } ] ")" ]
 //! column    := name | '"' any text, a quote doubled '"'
 //! ```
 //! An unquoted column runs to the first comma or closing parenthesis and may hold anything else, so that `a.b` and
@@ -15,7 +15,7 @@ const RESERVOIR_CAPACITY: usize = 4096;
 
 /// The functions as they are shown in messages and help.
 pub const FUNCTIONS: &str = "count, count(x), sum(x), min(x), max(x), mean(x), stddev(x), var(x), stddev_pop(x), \
-                             var_pop(x), first(x), last(x), quantile(x,0.99), p99(x), \
+                             var_pop(x), first(x), last(x), max_by(x,y), min_by(x,y), quantile(x,0.99), p99(x), \
                              reservoir_quantile(x,0.99[,capacity]), approx_distinct(x)";
 
 /// One parsed `--agg`, and what the input columns must be for it.
@@ -23,7 +23,7 @@ pub const FUNCTIONS: &str = "count, count(x), sum(x), min(x), max(x), mean(x), s
 pub struct Parsed {
     /// The aggregate for the operator.
     pub aggregate: Aggregate,
-    /// Whether the function takes numbers only.
+    /// Whether the function takes only numbers from its column.
     pub numeric: bool,
 }
 
@@ -51,13 +51,14 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
 #[derive(Default)]
 struct Arguments {
     column: Option<String>,
-    numbers: Vec<String>,
+    /// Numbers, or a second column.
+    others: Vec<String>,
 }
 
 impl Arguments {
     /// The column of a function that takes just that.
     fn only_column(mut self, name: &str, text: &str) -> Result<String, String> {
-        self.numbers
+        self.others
             .first()
             .map_or(Ok(()), |extra| Err(format!("{text:?}: {name} takes one column, not also {extra:?}")))?;
         self.take_column(name, text)
@@ -74,7 +75,7 @@ fn build(name: &str, mut arguments: Arguments, text: &str) -> Result<Parsed, Str
     let numeric = |aggregate| Ok(Parsed { aggregate, numeric: true });
     match lower.as_str() {
         "count"
-            if arguments.numbers.is_empty()
+            if arguments.others.is_empty()
                 && arguments.column.as_deref().is_none_or(|column| column == "*") =>
         {
             any(Aggregate::count_all())
@@ -90,10 +91,21 @@ fn build(name: &str, mut arguments: Arguments, text: &str) -> Result<Parsed, Str
         "stddev_pop" => numeric(Aggregate::stddev_pop(arguments.only_column(&lower, text)?)),
         "first" => any(Aggregate::first(arguments.only_column(&lower, text)?)),
         "last" => any(Aggregate::last(arguments.only_column(&lower, text)?)),
+        "max_by" | "min_by" => {
+            let extreme = if lower == "max_by" { "largest" } else { "smallest" };
+            match (arguments.column, arguments.others.as_slice()) {
+                (Some(_), [by]) if by.is_empty() => Err(format!("{text:?}: the second column is empty")),
+                (Some(column), [by]) if lower == "max_by" => any(Aggregate::max_by(column, by)),
+                (Some(column), [by]) => any(Aggregate::min_by(column, by)),
+                _ => Err(format!(
+                    "{text:?}: {lower} takes two columns, as in {lower}(x,y): the x where y is {extreme}"
+                )),
+            }
+        }
         "approx_distinct" => any(Aggregate::approx_distinct(arguments.only_column(&lower, text)?)),
         "quantile" => {
             let column = arguments.take_column(&lower, text)?;
-            match arguments.numbers.as_slice() {
+            match arguments.others.as_slice() {
                 [q] => numeric(Aggregate::quantile(column, fraction(q, text)?)),
                 _ => Err(format!(
                     "{text:?}: quantile takes a column and a number from 0 to 1, as in quantile(x,0.99)"
@@ -102,7 +114,7 @@ fn build(name: &str, mut arguments: Arguments, text: &str) -> Result<Parsed, Str
         }
         "reservoir_quantile" => {
             let column = arguments.take_column(&lower, text)?;
-            match arguments.numbers.as_slice() {
+            match arguments.others.as_slice() {
                 [q] => numeric(Aggregate::reservoir_quantile(column, fraction(q, text)?, RESERVOIR_CAPACITY)),
                 [q, size] => {
                     numeric(Aggregate::reservoir_quantile(column, fraction(q, text)?, capacity(size, text)?))
@@ -216,7 +228,7 @@ impl<'a> Rest<'a> {
             if !self.eat(',') {
                 return Err(format!("{whole:?}: a parenthesis is never closed"));
             }
-            arguments.numbers.push(self.argument(whole)?);
+            arguments.others.push(self.argument(whole)?);
         }
     }
 

@@ -276,8 +276,8 @@ pub struct ShapeArgs {
     /// What to compute, as in 'sum(usd) as usd' (repeatable) [default: count]
     ///
     /// Functions: count, count(x), sum(x), min(x), max(x), mean(x), stddev(x), var(x), stddev_pop(x), var_pop(x),
-    /// first(x), last(x), quantile(x,0.99), p99(x), approx_distinct(x), reservoir_quantile(x,0.99) or
-    /// reservoir_quantile(x,0.99,CAPACITY).
+    /// first(x), last(x), max_by(x,y) (the x where y is largest), min_by(x,y), quantile(x,0.99), p99(x), approx_distinct(x),
+    /// reservoir_quantile(x,0.99) or reservoir_quantile(x,0.99,CAPACITY).
     #[arg(long, value_name = "FUNCTION", value_parser = aggregates::parse)]
     pub agg: Vec<Parsed>,
     /// Add the column `firing`: on_time or late

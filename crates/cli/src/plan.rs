@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
 
+use crate::aggregates::Parsed;
 use crate::args::{OutputFormat, WindowArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{format_of, is_stdout};
@@ -44,9 +45,11 @@ impl WindowArgs {
             .collect()
     }
 
-    /// Whether an aggregate takes only numbers from a column.
+    /// Whether an aggregate takes only numbers from a column, or numbers and times.
     pub(crate) fn needs_number(&self, column: &str) -> bool {
-        self.shape.agg.iter().any(|parsed| parsed.numeric && parsed.aggregate.column() == Some(column))
+        self.shape.agg.iter().any(|Parsed { aggregate, numeric }| {
+            *numeric && aggregate.column() == Some(column) || aggregate.by() == Some(column)
+        })
     }
 }
 
@@ -108,7 +111,8 @@ impl Plan {
         named.extend(args.shape.key.iter().map(|column| ("--key".into(), column.as_str())));
         for parsed in &args.shape.agg {
             let flag = format!("--agg {}", parsed.aggregate.name());
-            named.extend(parsed.aggregate.column().map(|column| (flag, column)));
+            let columns = [parsed.aggregate.column(), parsed.aggregate.by()];
+            named.extend(columns.into_iter().flatten().map(|column| (flag.clone(), column)));
         }
         named.extend(args.input.ingest_time.iter().map(|column| ("--ingest-time".into(), column.as_str())));
         named.extend(args.input.partition_by.iter().map(|column| ("--partition-by".into(), column.as_str())));

@@ -69,7 +69,7 @@ fn values_of_flags() {
             "--ascending --agg total(usd)",
             "invalid value 'total(usd)' for '--agg <FUNCTION>': \"total(usd)\": no function \"total\"; allowed: count, \
              count(x), sum(x), min(x), max(x), mean(x), stddev(x), var(x), stddev_pop(x), var_pop(x), first(x), last(x), \
-             quantile(x,0.99), p99(x), reservoir_quantile(x,0.99[,capacity]), approx_distinct(x)",
+             max_by(x,y), min_by(x,y), quantile(x,0.99), p99(x), reservoir_quantile(x,0.99[,capacity]), approx_distinct(x)",
         ),
     ] {
         assert_eq!(

@@ -29,6 +29,36 @@ fn late_and_rejected_rows_are_kept_where_asked() {
 }
 
 #[test]
+fn max_by_takes_one_column_and_chooses_by_another() {
+    let place = Place::with_rows();
+    let flags = "window rows.csv --time ts --tumble 1m --bound 20s";
+    // 10:00 has 0.5 at :01, 0.25 at :30 and 0.125 at :59; the others have one row each
+    place.run(&format!("{flags} --agg max_by(usd,ts) --agg MIN_BY(ts,usd)~as~cheapest --out out.csv")).ok();
+    assert_eq!(
+        place.read("out.csv"),
+        "window_start,window_end,\"max_by(usd,ts)\",cheapest\n\
+         2024-05-01T10:00:00Z,2024-05-01T10:01:00Z,0.125,2024-05-01T10:00:59Z\n\
+         2024-05-01T10:01:00Z,2024-05-01T10:02:00Z,1.0,2024-05-01T10:01:10.250Z\n\
+         2024-05-01T10:02:00Z,2024-05-01T10:03:00Z,0.0625,2024-05-01T10:02:30Z\n"
+    );
+    let unknown = place.run(&format!("{flags} --agg max_by(usd,cost)"));
+    let text = "--agg max_by(usd,cost): the input has no column \"cost\"; it has ts, tenant, usd";
+    assert!(unknown.code == 2 && unknown.err.contains(text), "{unknown:?}");
+    let text = place.run(&format!("{flags} --agg max_by(usd,tenant)"));
+    assert!(text.code != 0 && text.err.contains("Utf8") && text.err.contains("tenant"), "{text:?}");
+    // no value says which type the column has
+    std::fs::write(place.directory.path().join("empty.csv"), "ts,x,y\n2024-05-01T10:00:01Z,1,\n")
+        .expect("a file");
+    place
+        .run("window empty.csv --time ts --tumble 1m --ascending --agg max_by(x,y)~as~top --out out.csv")
+        .ok();
+    assert_eq!(
+        place.read("out.csv"),
+        "window_start,window_end,top\n2024-05-01T10:00:00Z,2024-05-01T10:01:00Z,\n"
+    );
+}
+
+#[test]
 fn stats_hold_every_counter_and_watermark() {
     let place = Place::with_rows();
     place.run(&format!("window rows.csv {FLAGS} --stats stats.json")).ok();

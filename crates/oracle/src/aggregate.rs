@@ -1,5 +1,7 @@
 //! A result, from scratch.
 
+use std::cmp::Ordering;
+
 use crate::{Function, Value};
 
 /// A row as a window keeps it.
@@ -13,7 +15,7 @@ pub(crate) struct Stored {
 
 /// The function's value over the rows of one key in one window, in order of arrival.
 pub(crate) fn aggregate(function: &Function, column: usize, rows: &[Stored]) -> Result<Value, String> {
-    // The rows with a value in this column: only Members and CountAll look at the others.
+    // The rows with a value in this column: Members, CountAll, MaxBy and MinBy look at the others too.
     let has_value = |r: &&Stored| r.values.get(column).is_some_and(|v| !v.is_null());
     let present: Vec<&Stored> = rows.iter().filter(has_value).collect();
     let values: Vec<&Value> = present.iter().map(|r| &r.values[column]).collect();
@@ -29,6 +31,8 @@ pub(crate) fn aggregate(function: &Function, column: usize, rows: &[Stored]) -> 
         // Of equals, `min_by_key` gives the first and `max_by_key` the last.
         Function::First => or_null(present.iter().min_by_key(|r| r.time).map(|r| &r.values[column])),
         Function::Last => or_null(present.iter().max_by_key(|r| r.time).map(|r| &r.values[column])),
+        Function::MaxBy(by) => chosen(rows, column, *by, |a, b| b.exact_cmp(a)),
+        Function::MinBy(by) => chosen(rows, column, *by, Value::exact_cmp),
         Function::Sum => sum(&values)?,
         Function::Mean => match values.len() {
             0 => Value::Null,
@@ -44,6 +48,15 @@ pub(crate) fn aggregate(function: &Function, column: usize, rows: &[Stored]) -> 
             }
         }
     })
+}
+
+/// The value of `column` in the row whose `by` comes first in this order. Of equals, `min_by` gives the first to arrive.
+fn chosen(rows: &[Stored], column: usize, by: usize, order: fn(&Value, &Value) -> Ordering) -> Value {
+    rows.iter()
+        .filter(|r| !r.values[by].is_null())
+        .min_by(|a, b| order(&a.values[by], &b.values[by]).then(a.time.cmp(&b.time)))
+        .map(|r| r.values[column].clone())
+        .unwrap_or_default()
 }
 
 fn sum(values: &[&Value]) -> Result<Value, String> {

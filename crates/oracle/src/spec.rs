@@ -68,7 +68,7 @@ pub enum LateFiring {
     Coalesced,
 }
 
-/// An aggregate function. All but `CountAll` and `Members` skip nulls.
+/// An aggregate function. All but `CountAll`, `Members`, `MaxBy` and `MinBy` skip nulls.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Function {
     /// The number of rows.
@@ -89,6 +89,11 @@ pub enum Function {
     First,
     /// The value with the largest time; of several, the one that arrived last.
     Last,
+    /// The value in the row with the largest value of this other column, nulls of that left out; of several, in the one with
+    /// the smallest time, of those the one that arrived first.
+    MaxBy(usize),
+    /// As `MaxBy`, with the smallest value of the other column.
+    MinBy(usize),
     /// `s[floor(q * (n - 1))]` of the sorted values.
     Quantile(f64),
     /// The running numbers of the rows, as text separated by commas.

@@ -5,8 +5,13 @@ use super::*;
 fn feed(accumulator: &mut Single, column: ArrayRef, first_arrival: u64) {
     accumulator.resize(1);
     let times = vec![0; column.len()];
-    let rows =
-        Rows { column: Some(&column), times: &times, first_arrival, blocks: &Block::cover(0..column.len()) };
+    let rows = Rows {
+        column: Some(&column),
+        by: None,
+        times: &times,
+        first_arrival,
+        blocks: &Block::cover(0..column.len()),
+    };
     accumulator.update(&vec![0; column.len()], &rows);
 }
 

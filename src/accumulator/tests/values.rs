@@ -7,6 +7,7 @@ fn one_slot(function: &Function, column: ArrayRef) -> Single {
     let batch = Batch {
         times: (0..column.len() as i64).collect(),
         slots: vec![0; column.len()],
+        by: column.clone(),
         column,
         star: matches!(function, Function::CountAll),
     };
@@ -62,7 +63,7 @@ fn an_overflow_names_its_slot() {
     sums.resize(3);
     let column: ArrayRef = Arc::new(Int64Array::from(vec![1, i64::MAX, i64::MAX]));
     let blocks = [Block::one(0), Block { start: 1, rows: 0b11 }];
-    let rows = Rows { column: Some(&column), times: &[0; 3], first_arrival: 0, blocks: &blocks };
+    let rows = Rows { column: Some(&column), by: None, times: &[0; 3], first_arrival: 0, blocks: &blocks };
     sums.update(&[0, 2, 2], &rows);
     assert!(matches!(sums.finish(), Err(FinishError::Overflow { slot: 2, .. })));
 }
@@ -217,7 +218,13 @@ fn first_and_last_go_by_time_then_arrival() {
     // Time 9 is largest but null; of the two at time 5 the later arrival is last, of those at 1 the earlier is first.
     let times = vec![5, 1, 9, 5, 1];
     for column in [column, numbers] {
-        let batch = Batch { column: column.clone(), times: times.clone(), slots: vec![0; 5], star: false };
+        let batch = Batch {
+            column: column.clone(),
+            by: column.clone(),
+            times: times.clone(),
+            slots: vec![0; 5],
+            star: false,
+        };
         // The second half is fed first: arrival numbers decide, not the order of calls.
         let run = |function| {
             let mut all = batch.whole(&function, 2, 5);
@@ -229,13 +236,83 @@ fn first_and_last_go_by_time_then_arrival() {
     }
 }
 
+/// The value that each of `max_by` and `min_by` chooses from one slot. Rows after `cut` are fed first, as another partition
+/// could, then merged with the others.
+fn chosen(column: &ArrayRef, by: ArrayRef, times: Vec<i64>, cut: usize) -> [Scalar; 2] {
+    let batch = Batch { column: column.clone(), by, slots: vec![0; times.len()], times, star: false };
+    [Function::MaxBy, Function::MinBy].map(|function| {
+        let mut all = batch.whole(&function, cut, batch.len());
+        all.merge(&[0, 1, 2, 3], &batch.whole(&function, 0, cut));
+        let merged = scalar(&all.finish().unwrap(), 0);
+        let mut one = batch.whole(&function, cut, batch.len());
+        batch.feed(&mut one, 0, cut);
+        assert_eq!(scalar(&one.finish().unwrap(), 0), merged, "{function:?}");
+        merged
+    })
+}
+
+#[test]
+fn max_by_goes_by_value_then_time_then_arrival() {
+    let names: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "c", "d", "e"]));
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5]));
+    let text = |letter: &str| Scalar::Bytes(letter.into());
+    for cut in 0..=5 {
+        // 9 is largest in rows b, d and e; of these d and e stand at time 3 and b at 7; d arrived before e. 4 is smallest, only
+        // in c.
+        let by: ArrayRef = Arc::new(Int32Array::from(vec![5, 9, 4, 9, 9]));
+        let times = vec![0, 7, 1, 3, 3];
+        assert_eq!(chosen(&names, by.clone(), times.clone(), cut), [text("d"), text("c")]);
+        assert_eq!(chosen(&numbers, by, times, cut), [Scalar::Int(4), Scalar::Int(3)]);
+        // All NaN are one, above infinity: b at time 1 before a at 2. -0.0 is below 0.0, though d is earlier.
+        let floats = vec![f64::NAN, -f64::NAN, f64::INFINITY, 0.0, -0.0];
+        let by: ArrayRef = Arc::new(Float64Array::from(floats));
+        assert_eq!(chosen(&names, by.clone(), vec![2, 1, 0, 0, 5], cut), [text("b"), text("e")]);
+        // Nothing but NaN, and nothing but the lowest float: row a by arrival.
+        for only in [f64::NAN, f64::NEG_INFINITY] {
+            let by: ArrayRef = Arc::new(Float64Array::from(vec![only; 5]));
+            assert_eq!(chosen(&names, by, vec![8; 5], cut), [text("a"), text("a")]);
+        }
+    }
+}
+
+#[test]
+fn max_by_skips_nulls_of_by_alone() {
+    let names: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("c"), None]));
+    let numbers: ArrayRef = Arc::new(Int8Array::from(vec![Some(1), None, Some(3), None]));
+    for cut in 0..=4 {
+        // The largest, 9, stands beside a null; the smallest, 1, beside the third value.
+        let by: ArrayRef = Arc::new(UInt8Array::from(vec![None, Some(9), Some(1), None]));
+        let expected = [Scalar::Null, Scalar::Bytes("c".into())];
+        assert_eq!(chosen(&names, by.clone(), vec![0, 1, 2, 3], cut), expected);
+        assert_eq!(chosen(&numbers, by, vec![0, 1, 2, 3], cut), [Scalar::Null, Scalar::Int(3)]);
+        // A value that was held gives way to a null: 5 beside "c", then 6 beside null.
+        let by: ArrayRef = Arc::new(UInt8Array::from(vec![None, None, Some(5), Some(6)]));
+        assert_eq!(chosen(&names, by, vec![0; 4], cut)[0], Scalar::Null);
+        // No row can be chosen.
+        let by: ArrayRef = Arc::new(UInt8Array::new_null(4));
+        assert_eq!(chosen(&names, by, vec![0; 4], cut), [Scalar::Null, Scalar::Null]);
+    }
+}
+
+#[test]
+fn bytes_that_max_by_has_dropped_are_given_back() {
+    let by: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+    let column: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1000), "y".into()]));
+    let batch = Batch { column, by, times: vec![0, 0], slots: vec![0, 0], star: false };
+    let mut longest = batch.whole(&Function::MaxBy, 0, 1);
+    let large = longest.size();
+    batch.feed(&mut longest, 1, 2);
+    assert_eq!(large - longest.size(), 999);
+}
+
 #[test]
 fn the_ends_of_time_are_times() {
     // An empty slot starts from these very places, and must neither win over a row there nor overwrite it.
     for (time, arrival, function) in [(i64::MIN, 0, Function::Last), (i64::MAX, u64::MAX, Function::First)] {
         let column: ArrayRef = Arc::new(Int64Array::from(vec![7]));
         let blocks = [Block::one(0)];
-        let rows = Rows { column: Some(&column), times: &[time], first_arrival: arrival, blocks: &blocks };
+        let rows =
+            Rows { column: Some(&column), by: None, times: &[time], first_arrival: arrival, blocks: &blocks };
         let mut slot = accumulator(&function, Some(&DataType::Int64), 0);
         slot.resize(1);
         let empty = slot.clone();
@@ -258,6 +335,12 @@ fn refusals_say_what_is_allowed() {
     let none = Function::ReservoirQuantile { q: 0.5, capacity: 0 };
     assert!(refused(none, DataType::Int64).contains("at least 1"));
     assert!(output_type(&Function::Sum, None).is_err());
+    for data_type in [DataType::Utf8, DataType::Boolean, DataType::Binary] {
+        let of = DataType::Dictionary(Box::new(DataType::Int8), Box::new(data_type.clone()));
+        assert_eq!(check_by(&data_type), Err(BY.to_string()));
+        assert_eq!(check_by(&of), Err(BY.to_string()));
+    }
+    assert_eq!(check_by(&DataType::Date32), Ok(()));
 }
 
 #[test]

@@ -20,6 +20,8 @@ fn reads_every_function() {
         ("stddev_pop(x)", "stddev_pop(x)", Some("x")),
         ("first(x)", "first(x)", Some("x")),
         ("last(x)", "last(x)", Some("x")),
+        ("max_by(x,y)", "max_by(x,y)", Some("x")),
+        ("MIN_BY( x , y ) as best", "best", Some("x")),
         ("quantile(x,0.99)", "quantile(x,0.99)", Some("x")),
         ("quantile(x, 0.5) as median", "median", Some("x")),
         ("p99(x)", "p99(x)", Some("x")),
@@ -38,6 +40,23 @@ fn reads_every_function() {
 }
 
 #[test]
+fn reads_the_second_column() {
+    for (text, name, columns) in [
+        ("max_by(auction,price)", "max_by(auction,price)", ("auction", "price")),
+        ("min_by( auction , price ) as least", "least", ("auction", "price")),
+        ("max_by(\"a,b\", \"p \"\"(usd)\"\" \")", "max_by(a,b,p \"(usd)\" )", ("a,b", "p \"(usd)\" ")),
+        ("max_by(größe.x,a-b c)", "max_by(größe.x,a-b c)", ("größe.x", "a-b c")),
+        // A number is a name like any other.
+        ("max_by(x,1)", "max_by(x,1)", ("x", "1")),
+    ] {
+        let Parsed { aggregate, numeric } = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!((aggregate.name(), numeric), (name, false), "{text}");
+        assert_eq!((aggregate.column(), aggregate.by()), (Some(columns.0), Some(columns.1)), "{text}");
+    }
+    assert_eq!(parse("max(x)").map(|parsed| parsed.aggregate.by().map(str::to_string)), Ok(None));
+}
+
+#[test]
 fn refuses_with_the_reason() {
     for (text, error) in [
         ("sum", "\"sum\": sum needs a column, as in sum(x)"),
@@ -47,6 +66,14 @@ fn refuses_with_the_reason() {
         ("sum(\"x\" y)", "\"sum(\\\"x\\\" y)\": a parenthesis is never closed"),
         ("sum(,1)", "\"sum(,1)\": the column is empty"),
         ("sum(x,1)", "\"sum(x,1)\": sum takes one column, not also \"1\""),
+        ("max_by", "\"max_by\": max_by takes two columns, as in max_by(x,y): the x where y is largest"),
+        ("max_by(x)", "\"max_by(x)\": max_by takes two columns, as in max_by(x,y): the x where y is largest"),
+        (
+            "min_by(x,y,z)",
+            "\"min_by(x,y,z)\": min_by takes two columns, as in min_by(x,y): the x where y is smallest",
+        ),
+        ("max_by(x,)", "\"max_by(x,)\": the second column is empty"),
+        ("max_by(x,y", "\"max_by(x,y\": a parenthesis is never closed"),
         ("sum(x) y", "\"sum(x) y\": expected \"as NAME\" after the function, not \"y\""),
         ("sum(x) into y", "\"sum(x) into y\": expected \"as NAME\" after the function, not \"into y\""),
         ("sum(x) as", "\"sum(x) as\": expected \"as NAME\" after the function, not \"as\""),

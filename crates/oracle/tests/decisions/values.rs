@@ -54,6 +54,34 @@ fn keys_join_zeros_nans_and_nulls() {
 }
 
 #[test]
+fn max_by_takes_the_row_with_the_largest_other_value() {
+    // of rows (time, by, value), all in one window
+    let over = |function: Function, rows: &[(i64, Value, Value)]| {
+        let aggregates = vec![(function, 1)];
+        let mut oracle =
+            Checked::new(Spec { aggregates, strategy: Strategy::Explicit, ..Spec::tumbling(100) });
+        let row = |(time, by, value): &(i64, Value, Value)| Row {
+            time: Some(*time),
+            values: vec![by.clone(), value.clone()],
+            ..Row::default()
+        };
+        oracle.apply(Op::Push(0, rows.iter().map(row).collect()));
+        oracle.apply(Op::Finish).fired.remove(0).values.remove(0)
+    };
+    let rows =
+        [(5, Int(1), text("a")), (5, Int(9), text("b")), (3, Int(9), text("c")), (3, Int(9), text("d"))];
+    assert_eq!(over(Function::MaxBy(0), &rows), text("c"), "9 three times, twice at time 3");
+    assert_eq!(over(Function::MinBy(0), &rows), text("a"));
+    let nulls = [(0, Null, text("a")), (1, Int(2), Null), (2, Int(1), text("c"))];
+    assert_eq!(over(Function::MaxBy(0), &nulls), Null, "the value beside 2");
+    assert_eq!(over(Function::MinBy(0), &nulls), text("c"));
+    assert_eq!(over(Function::MaxBy(0), &nulls[..1]), Null, "no row to choose");
+    let floats = [(0, Float(0.0), Int(1)), (1, Float(-0.0), Int(2)), (1, Float(f64::NAN), Int(3))];
+    assert_eq!(over(Function::MaxBy(0), &floats), Int(3));
+    assert_eq!(over(Function::MinBy(0), &floats), Int(2));
+}
+
+#[test]
 fn nulls_are_skipped_by_all_but_count_all() {
     let some = [Null, Int(4), Null, Int(1)];
     assert_eq!(of(Function::CountAll, &some), Int(4));
