@@ -221,9 +221,8 @@ impl<'a> Router<'a> {
         }
         let surely = if before == NONE { 0 } else { within(times, i64::MIN, before) & rows };
         self.counts.late_taken += u64::from(surely.count_ones());
-        let open =
-            within(times, if before == NONE { i64::MIN } else { before.saturating_add(1) }, after) & rows;
-        for row in bits(open & !surely) {
+        let perhaps = within(times, i64::MIN, after) & rows & !surely;
+        for row in bits(perhaps) {
             let watermark = self.before(times, start, row);
             self.counts.late_taken += u64::from(times[row] <= watermark && watermark != NONE);
         }

@@ -7,7 +7,7 @@ use arrow_schema::DataType;
 use super::column::{Lens, Native, bytes, for_each_row, gather, grow};
 use super::dictionary::looked_up;
 use super::first_last::{Place, nowhere, place, replaces};
-use super::{Accumulator, Columns, FinishError, Part, Rows, same};
+use super::{Accumulator, Columns, FinishError, Part, Rows, nulls, same};
 use crate::block::Block;
 
 /// The best row that a slot has seen.
@@ -80,10 +80,6 @@ fn with_plain_by(rows: &Rows<'_>, run: impl FnOnce(&Rows<'_>)) {
         by = looked_up(&by, 0..by.len());
     }
     rows.cut(span, &Columns { value, by: Some(by) }, run);
-}
-
-fn nulls(column: Option<&ArrayRef>) -> Option<&NullBuffer> {
-    column.and_then(|column| column.nulls()).filter(|nulls| nulls.null_count() > 0)
 }
 
 impl<N: Native, const MAX: bool> Accumulator for MaxBy<N, MAX> {

@@ -1,8 +1,8 @@
 //! Columns of compact accumulators, indexed by slot.
 //!
 //! An accumulator holds one aggregate, or several that share their state, for all keys of a slice: slot `i` is the state
-//! of the `i`-th key. It knows neither keys nor time. Its algebra: `resize` adds slots at the identity, `update` takes in rows, `merge` takes in another
-//! accumulator slot by slot, and `finish` gives an Arrow column. Updates of a slot happen in the order of the rows, one
+//! of the `i`-th key. It knows neither keys nor time. Its algebra: `resize` adds slots at the identity, `update` takes in
+//! rows, `merge` takes in another accumulator slot by slot, and `finish` gives an Arrow column. Updates of a slot happen in the order of the rows, one
 //! after the other, so that even float sums are a function of the rows alone.
 
 mod bytes;
@@ -113,7 +113,7 @@ pub(crate) enum FinishError {
 impl<'a> Rows<'a> {
     /// The nulls of the column, if there are any.
     fn nulls(&self) -> Option<&'a NullBuffer> {
-        self.column.and_then(|column| column.nulls()).filter(|nulls| nulls.null_count() > 0)
+        nulls(self.column)
     }
     /// As `nulls`, with those that some types keep elsewhere: a dictionary can hold a null among its values.
     fn logical_nulls(&self) -> Option<NullBuffer> {
@@ -139,6 +139,11 @@ impl<'a> Rows<'a> {
     fn position(&self, row: usize) -> RowPosition {
         RowPosition { time: self.times[row], arrival: self.first_arrival + row as u64 }
     }
+}
+
+/// The nulls of a column, if there are any.
+fn nulls(column: Option<&ArrayRef>) -> Option<&NullBuffer> {
+    column.and_then(|column| column.nulls()).filter(|nulls| nulls.null_count() > 0)
 }
 
 const SAME: &str = "merged accumulators come from one specification, so they are of one kind";

@@ -15,7 +15,6 @@ use crate::key::{Code, Keys, Slots};
 pub(crate) struct Inputs {
     columns: Vec<Columns<usize>>,
     empty: Vec<Box<dyn Accumulator>>,
-
     /// Columns whose sum can be too large for its type.
     sums: Vec<usize>,
     /// Whether some function can fail for reasons of its own.
