@@ -366,6 +366,48 @@ fn keys_of_expired_windows_are_forgotten() {
     assert!(operator.metrics().keys == 0 && operator.metrics().open_slices == 0);
 }
 
+/// Windows with more keys than what makes a table worth keeping, each with a fifth of its keys new: what a table has held
+/// before must not show in the next window that has its memory.
+#[test]
+fn large_tables_are_used_again_and_nothing_of_them_is_left() {
+    const KEYS: i64 = 5_000;
+    let batch_of = |window: i64, partition: i64| {
+        let times: Vec<_> = (0..KEYS).map(|row| Some(window * 10 + row * 10 / KEYS)).collect();
+        let keys = Int64Array::from_iter_values((0..KEYS).map(|row| 1_000 * (window + row) + window));
+        let values: Vec<_> = (0..KEYS).map(|row| row + 100 * partition).collect();
+        batch(&times, Arc::new(keys), &values)
+    };
+    for partitions in [1, 3] {
+        let mut operator = builder(&batch_of(0, 0)).partitions(partitions as usize).build().unwrap();
+        let mut fired = Vec::new();
+        for window in 0..8 {
+            for partition in 0..partitions {
+                let output = operator.push(partition as usize, &batch_of(window, partition)).unwrap();
+                fired.extend(output.fired);
+                operator.validate();
+            }
+        }
+        fired.extend(operator.finish().unwrap().fired);
+        let mut got = Vec::new();
+        for batch in &fired {
+            let keys = batch["key"].as_primitive::<Int64Type>().values();
+            let starts = batch["window_start"].as_primitive::<TimestampMillisecondType>().values();
+            let counts = batch["count"].as_primitive::<Int64Type>().values();
+            let sums = batch["sum"].as_primitive::<Int64Type>().values();
+            got.extend((0..batch.num_rows()).map(|row| (starts[row], keys[row], counts[row], sums[row])));
+        }
+        // each partition has each key of a window once: row + 100 * partition, for partitions 0, 1, 2
+        let of_partitions = 100 * partitions * (partitions - 1) / 2;
+        let row = |window, row| {
+            (10 * window, 1_000 * (window + row) + window, partitions, partitions * row + of_partitions)
+        };
+        let expected: Vec<_> =
+            (0..8).flat_map(|window| (0..KEYS).map(move |number| row(window, number))).collect();
+        assert_eq!(got.len(), expected.len());
+        assert!(got == expected, "{partitions} partitions");
+    }
+}
+
 #[test]
 fn an_int64_time_has_the_unit_that_is_declared() {
     let times: ArrayRef = Arc::new(Int64Array::from(vec![0, 59, 60]));

@@ -541,6 +541,20 @@ fn updates_in_pieces_are_one_update() {
 }
 
 #[test]
+fn a_cleared_accumulator_is_a_new_one() {
+    every_case(|function, batch, _| {
+        let context = format!("{function:?} of {}", batch.column.data_type());
+        let mut reused = batch.whole(function, 0, batch.len());
+        reused.states.clear();
+        assert_eq!(reused.states.len(), 0, "{context}");
+        batch.feed(&mut reused, 3, 14);
+        let fresh = batch.whole(function, 3, 14);
+        assert_eq!(reused.magnitude(), fresh.magnitude(), "{context}");
+        assert_eq!(finished(reused), finished(fresh), "{context}");
+    });
+}
+
+#[test]
 fn merging_equals_the_reference() {
     every_case(|function, batch, kind| {
         let data_type = batch.column.data_type();

@@ -321,6 +321,10 @@ mod tests {
             assert_eq!(got, expected);
             slots.validate();
             assert_eq!(slots.codes(), seen);
+            slots.clear();
+            assert_eq!((slots.len(), slots.null_slot()), (0, None));
+            slots.validate();
+            assert_eq!(assign(&mut slots, codes), expected);
             let mut like = Slots::like(&slots);
             assert_eq!(like.len(), 0);
             assert_eq!(assign(&mut like, codes), expected);
