@@ -12,6 +12,7 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::TimeUnit;
 use half::f16;
 
+use super::plan::Plan;
 use super::*;
 
 /// The accumulator of a lone aggregate, and the part of it that the aggregate is.
@@ -538,6 +539,53 @@ fn updates_in_pieces_are_one_update() {
             assert_eq!(finished(pieces), whole, "{function:?} of {} cut at {cut}", batch.column.data_type());
         }
     });
+}
+
+/// Uses every verb: rows that are cleared away again, two halves merged, slots picked and put behind the others.
+fn every_verb(mut states: Single, batch: &Batch) -> Single {
+    batch.feed(&mut states, 0, batch.len());
+    states.states.clear();
+    let mut second = states.clone();
+    batch.feed(&mut states, 0, 9);
+    batch.feed(&mut second, 9, batch.len());
+    states.merge(&[0, 1, 2, 3], &second);
+    let mut all = states.gather(&[2, 0, 1, 3]);
+    all.append(&states.gather(&[1, 2]));
+    all
+}
+
+#[test]
+fn aggregates_that_share_a_state_give_what_each_gives_alone() {
+    let kinds = [(Kind::Small, false, 5), (Kind::Small, true, 6), (Kind::Extreme, true, 7)];
+    for (data_type, (kind, nulls, seed)) in
+        types().into_iter().flat_map(|t| kinds.map(|kind| (t.clone(), kind)))
+    {
+        let mut batch = Batch::random(&data_type, kind, nulls, 23, &mut Random(seed));
+        let mut functions = functions();
+        functions.extend([Function::Quantile(0.9), Function::Sum]);
+        functions.retain(|function| output_type(function, Some(&data_type)).is_ok());
+        let call = |function: &Function| {
+            let by = matches!(function, Function::MaxBy | Function::MinBy);
+            let value = (!matches!(function, Function::CountAll)).then(|| (0, data_type.clone()));
+            let by = by.then(|| (1, batch.by.data_type().clone()));
+            Call { function: function.clone(), input: Columns { value, by } }
+        };
+        let calls: Vec<Call> = functions.iter().map(call).collect();
+        let Plan { accumulators, outputs } = plan(&calls, 42);
+        let mut shared = Vec::new();
+        for (columns, states) in accumulators {
+            batch.star = columns.value.is_none();
+            shared.push(every_verb(Single { states, part: Part::Only }, &batch));
+        }
+        for (function, output) in functions.iter().zip(outputs) {
+            batch.star = matches!(function, Function::CountAll);
+            let input = Columns { value: Some(&data_type), by: Some(batch.by.data_type()) };
+            let alone = every_verb(accumulator_by(function, input, 42), &batch);
+            let states = &shared[output.accumulator];
+            let together = Single { states: states.states.boxed_clone(), part: output.part };
+            assert_eq!(finished(together), finished(alone), "{function:?} of {data_type}, {kind:?}");
+        }
+    }
 }
 
 #[test]

@@ -145,6 +145,11 @@ fn sketches_take_every_float() {
     // The outermost values are exact, not middles of buckets.
     assert_eq!(value(over(&Function::Quantile(1.0), &[1.0, 3.0], 0, 0)), 3.0);
     assert_eq!(value(over(&Function::Quantile(0.99), &[1.0, 3.0], 0, 0)), 1.0);
+    // Also where the middle of their bucket lies within the values: those from 1 to 1 + 1/64 have 1 + 1/129 = 1.0078.
+    let within = [-1.015, -1.001, 0.5, 1.001, 1.015];
+    assert_eq!(value(over(&Function::Quantile(1.0), &within, 0, 0)), 1.015);
+    assert_eq!(value(over(&Function::Quantile(0.0), &within, 0, 0)), -1.015);
+    assert_eq!(value(over(&Function::Quantile(0.75), &within, 0, 0)), 1.0 + 1.0 / 129.0);
 }
 
 #[test]

@@ -110,18 +110,23 @@ pub fn needs_combining(workload: &str) -> bool {
     !matches!(workload, "w2" | "w3")
 }
 
+/// Count, sum, minimum and maximum a key, rows shared out in blocks.
+fn summaries<const SIZE: i64, const SLIDE: i64>(data: &Columns, bound: i64, share: Share, sink: &mut Sink) {
+    windows::<SIZE, SLIDE, _, _>(
+        &data.ts,
+        bound,
+        |i| share.has_row(i).then(|| data.key32[i]),
+        |a: &mut Summary, i| a.add(data.value[i]),
+        Summary::merge,
+        |window, keys| keys.iter().for_each(|(key, a)| sink.put(a.row(window, *key))),
+    );
+}
+
 /// Runs a share of a workload; the windows go to `sink`.
 pub fn run(workload: &str, data: &Columns, bound: i64, share: Share, sink: &mut Sink) {
     let Columns { ts, key32, key64, value, bidder, price, event_type, campaign } = data;
     match workload {
-        "w1" => windows::<60_000, 60_000, _, _>(
-            ts,
-            bound,
-            |i| share.has_row(i).then(|| key32[i]),
-            |a: &mut Summary, i| a.add(value[i]),
-            Summary::merge,
-            |window, keys| keys.iter().for_each(|(key, a)| sink.put(a.row(window, *key))),
-        ),
+        "w1" => summaries::<60_000, 60_000>(data, bound, share, sink),
         "w2" => windows::<300_000, 60_000, _, _>(
             ts,
             bound,
@@ -155,14 +160,7 @@ pub fn run(workload: &str, data: &Columns, bound: i64, share: Share, sink: &mut 
                 }
             },
         ),
-        "w4" => windows::<86_400_000, 900_000, _, _>(
-            ts,
-            bound,
-            |i| share.has_row(i).then(|| key32[i]),
-            |a: &mut Summary, i| a.add(value[i]),
-            Summary::merge,
-            |window, keys| keys.iter().for_each(|(key, a)| sink.put(a.row(window, *key))),
-        ),
+        "w4" => summaries::<86_400_000, 900_000>(data, bound, share, sink),
         "q5" => windows::<10_000, 2_000, _, _>(
             ts,
             bound,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use highwater::TimeDelta;
 
-use super::help::{EXAMPLES, LONG_HELP};
+use super::help::{DETAILS, EXAMPLES};
 use super::input::Wanted;
 use super::load::Load;
 use super::workload::{AD, CAMPAIGN, Question, Step, Workload};
@@ -19,7 +19,7 @@ const ROWS: u64 = 10_000_000;
 
 /// Measures the engine on this machine, and checks its answers.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, after_long_help = LONG_HELP)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{DETAILS}"))]
 pub struct Args {
     /// What to measure [default: all]
     #[arg(value_enum, value_name = "WORKLOAD")]

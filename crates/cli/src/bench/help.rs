@@ -1,4 +1,4 @@
-//! What `highwater bench --help` says behind the flags.
+//! What `highwater bench -h` and, with the details, `--help` say behind the flags.
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -12,18 +12,7 @@ Examples:
   highwater bench w1 --input rows.parquet --output results.arrow
       rows of your own: columns ts, key and value";
 
-pub(super) const LONG_HELP: &str = "\
-Examples:
-  highwater bench
-      all workloads, ten million rows each, on one thread
-  highwater bench w1 --keys 100k --key-type utf8 --stragglers 5% --bound 1m
-      the first workload with your keys, your disorder and your bound
-  highwater bench w1 w4 --threads 8 --partitions 8 --rows 50M
-  highwater bench w1 --size 1h --slide 1m --json
-      other windows than the workload's own; one JSON object a line
-  highwater bench w1 --input rows.parquet --output results.arrow
-      rows of your own: columns ts, key and value
-
+pub(super) const DETAILS: &str = "\
 What is timed:
   A new operator, all rows pushed to it in batches, and all results as record batches; q5 and ysb also what they do around
   the operator. The rows are in memory before the clock starts. The time is the median of the runs.
