@@ -303,18 +303,21 @@ mod tests {
         out
     }
 
-    /// Against the definition: a new code gets the next slot.
-    fn check(codes: &[Code]) {
+    /// The codes in order of appearance, and the slots by the definition: a new code gets the next one.
+    fn by_definition(codes: &[Code]) -> (Vec<Code>, Vec<u32>) {
         let mut seen: Vec<Code> = vec![];
-        let expected: Vec<u32> = codes
-            .iter()
-            .map(|code| {
-                seen.iter().position(|c| c == code).unwrap_or_else(|| {
-                    seen.push(*code);
-                    seen.len() - 1
-                }) as u32
-            })
-            .collect();
+        let slot = |code: &Code| {
+            seen.iter().position(|c| c == code).unwrap_or_else(|| {
+                seen.push(*code);
+                seen.len() - 1
+            }) as u32
+        };
+        let slots = codes.iter().map(slot).collect();
+        (seen, slots)
+    }
+
+    fn check(codes: &[Code]) {
+        let (seen, expected) = by_definition(codes);
         for cut in [codes.len(), 1, 7] {
             let mut slots = Slots::default();
             let got: Vec<u32> = codes.chunks(cut.max(1)).flat_map(|c| assign(&mut slots, c)).collect();
@@ -324,7 +327,8 @@ mod tests {
             slots.clear();
             assert_eq!((slots.len(), slots.null_slot()), (0, None));
             slots.validate();
-            assert_eq!(assign(&mut slots, codes), expected);
+            let backward: Vec<Code> = codes.iter().rev().copied().collect();
+            assert_eq!(assign(&mut slots, &backward), by_definition(&backward).1);
             let mut like = Slots::like(&slots);
             assert_eq!(like.len(), 0);
             assert_eq!(assign(&mut like, codes), expected);
@@ -356,5 +360,9 @@ mod tests {
         slots.validate();
         assert_eq!(slots.find(0, false), Some(2));
         assert_eq!(slots.find(9, false), None);
+        slots.clear();
+        let codes = Codes { codes: vec![7, 0], nulls: vec![false, true], any_null: true };
+        slots.assign(&Keys::Codes(&codes), 0, &[Block { start: 0, rows: 0b11 }], &mut out);
+        assert_eq!((out.as_slice(), slots.null_slot()), ([0, 1].as_slice(), Some(1)));
     }
 }
