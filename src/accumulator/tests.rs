@@ -541,6 +541,25 @@ fn updates_in_pieces_are_one_update() {
     });
 }
 
+#[test]
+fn aggregates_share_the_state_of_their_own_column_only() {
+    let functions = [Function::Sum, Function::Min, Function::Max, Function::Mean, Function::Count];
+    let functions = functions.into_iter().chain([Function::Quantile(0.5), Function::Quantile(0.9)]);
+    let of = |column: usize| Columns { value: Some((column, DataType::Float64)), by: None };
+    let mut calls: Vec<Call> = functions
+        .flat_map(|function| [0, 1].map(|column| Call { function: function.clone(), input: of(column) }))
+        .collect();
+    calls.push(Call { function: Function::CountAll, input: Columns { value: None, by: None } });
+    let Plan { accumulators, outputs } = plan(&calls, 0);
+    // a summary and a sketch of each column; count(*) is read from a summary
+    assert_eq!(accumulators.len(), 4);
+    for (call, output) in calls.iter().zip(&outputs) {
+        let reads = accumulators[output.accumulator].0.value;
+        assert!(call.input.value.is_none() || reads == call.input.value.as_ref().map(|(column, _)| *column));
+    }
+    assert_eq!(outputs.last().map(|output| output.part), Some(Part::Rows));
+}
+
 /// Uses every verb: rows that are cleared away again, two halves merged, slots picked and put behind the others.
 fn every_verb(mut states: Single, batch: &Batch) -> Single {
     batch.feed(&mut states, 0, batch.len());
