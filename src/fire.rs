@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::block::Block;
 use crate::key::Codes;
-use crate::route::Judged;
+use crate::progress::Judged;
 use crate::state::{BatchRows, Inputs, Lanes, Shared, State, Table, combine};
 use crate::window::Grid;
 

@@ -9,6 +9,7 @@
 mod aggregate;
 mod builder;
 mod error;
+mod input;
 mod time;
 mod window;
 
@@ -22,6 +23,7 @@ mod route;
 mod key;
 mod state;
 mod accumulator;
+mod sliced;
 mod fire;
 mod output;
 
@@ -37,6 +39,7 @@ pub use builder::{Limits, WindowOperatorBuilder};
 pub use error::{Error, Result};
 pub use event_time::{FutureGuard, NullPolicy, REJECT_REASON};
 pub use fire::{Firing, LateFiring, ResultMode};
+pub use input::Input;
 pub use metrics::{Metrics, PartitionMetrics, RowCounts};
 pub use operator::WindowOperator;
 pub use output::{LATE_WATERMARK, Output};

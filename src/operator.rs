@@ -5,14 +5,17 @@ use arrow_schema::SchemaRef;
 
 use crate::builder::{Parts, WindowOperatorBuilder};
 use crate::error::{Error, Result};
-use crate::fire::{Fire, Fired, Firing, LateFiring};
-use crate::metrics::{Metrics, PartitionMetrics, RowCounts};
+use crate::event_time::Admitted;
+use crate::fire::{Fired, Firing, LateFiring};
+use crate::key::BatchKeys;
+use crate::metrics::{Metrics, RowCounts};
 use crate::output::Output;
-use crate::partition::{self, Job, Prepared, Workers};
-use crate::progress::Progress;
-use crate::state::{Lanes, State};
+use crate::partition::{Job, Workers};
+use crate::progress::{Progress, Signal};
+use crate::sliced::Sliced;
+use crate::state::State;
 use crate::time::TickUnit;
-use crate::watermark::{END, PartitionStatus, Reactivation};
+use crate::window::Grid;
 
 /// Computes windows: rows of many partitions in, results of finished windows out.
 ///
@@ -44,11 +47,33 @@ use crate::watermark::{END, PartitionStatus, Reactivation};
 /// ```
 pub struct WindowOperator {
     parts: Parts,
-    lanes: Lanes,
-    workers: Workers,
     progress: Progress,
+    windows: Sliced,
+    workers: Workers,
+    fired: FiredCounts,
     /// Bounds of what is held, so that the exact numbers are computed only when they might matter.
     bounds: Bounds,
+}
+
+/// What has fired so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct FiredCounts {
+    on_time: u64,
+    late: u64,
+    windows: u64,
+}
+
+/// Everything that a failed call must leave as it was.
+struct Saved {
+    progress: Progress,
+    state: State,
+}
+
+/// A batch whose rows can be trusted, before anything has been changed by it.
+struct Prepared {
+    partition: usize,
+    admitted: Admitted,
+    keys: BatchKeys,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,15 +94,14 @@ impl WindowOperator {
         WindowOperatorBuilder::new(schema)
     }
 
-    pub(crate) fn new(parts: Parts) -> Result<Self> {
-        let lanes = Lanes::new(parts.partitions, &parts.keys);
-        let progress = Progress::new(&parts, lanes.lanes.len());
+    pub(crate) fn new(grid: Grid, late_firing: LateFiring, parts: Parts) -> Result<Self> {
         Ok(WindowOperator {
             workers: Workers::new(parts.threads)?,
-            lanes,
-            progress,
-            parts,
+            windows: Sliced::new(grid, late_firing, &parts),
+            progress: Progress::new(&parts.source),
+            fired: FiredCounts::default(),
             bounds: Bounds::default(),
+            parts,
         })
     }
 
@@ -105,96 +129,43 @@ impl WindowOperator {
     /// # Errors
     /// If the operator was not built with [`WatermarkStrategy::Explicit`](crate::watermark::WatermarkStrategy::Explicit).
     pub fn advance_watermark(&mut self, partition: usize, watermark: i64) -> Result<Output> {
-        if !self.parts.explicit {
-            let needs = "an operator built with WatermarkStrategy::explicit()";
-            return Err(Error::WrongStrategy { call: "advance_watermark", needs });
-        }
-        if watermark == END {
-            return self.finish_partition(partition);
-        }
-        self.check_partition(partition)?;
-        self.step(|progress, reactivation| {
-            if progress.merge.status(partition) == PartitionStatus::Finished {
-                return;
-            }
-            let before = progress.sources[partition].emitted();
-            progress.sources[partition].explicit(watermark);
-            if progress.report(partition, before, reactivation == Reactivation::AtOnce) {
-                progress.merge.refresh();
-            }
-        })
+        self.step(Signal::Watermark { partition, watermark })
     }
 
     /// Takes a partition out of the minimum until it shows life again.
     pub fn mark_idle(&mut self, partition: usize) -> Result<Output> {
-        self.check_partition(partition)?;
-        self.step(|progress, _| {
-            progress.merge.mark_idle(partition);
-        })
+        self.step(Signal::Idle(partition))
     }
 
     /// Takes a partition back in, by the rule of reactivation.
     pub fn mark_active(&mut self, partition: usize) -> Result<Output> {
-        self.check_partition(partition)?;
-        self.step(|progress, _| {
-            progress.touch(partition);
-            progress.merge.mark_active(partition);
-        })
+        self.step(Signal::Active(partition))
     }
 
     /// Moves the injected clock, in ticks since the epoch in the unit of the event time; it never moves back. Partitions that
     /// have been without rows for longer than the idle timeout are marked idle.
     pub fn advance_clock(&mut self, now: i64) -> Result<Output> {
-        self.step(|progress, _| {
-            let first = progress.clock.is_none();
-            let now = progress.clock.map_or(now, |clock| clock.max(now));
-            progress.clock = Some(now);
-            for partition in 0..progress.timers.len() {
-                if first {
-                    progress.timers[partition].start(now);
-                }
-                let active = progress.merge.status(partition) == PartitionStatus::Active;
-                if active && progress.timers[partition].check(now) {
-                    progress.merge.mark_idle(partition);
-                }
-            }
-        })
+        self.step(Signal::Clock(now))
     }
 
     /// Lets every partition emit the watermark that its rows have earned, whatever the cadence: Flink's periodic emission.
     pub fn emit_watermarks(&mut self) -> Result<Output> {
-        self.step(|progress, _| {
-            for partition in 0..progress.sources.len() {
-                if progress.merge.status(partition) != PartitionStatus::Finished {
-                    let before = progress.sources[partition].emitted();
-                    progress.sources[partition].emit();
-                    progress.report(partition, before, false);
-                }
-            }
-            progress.merge.refresh();
-        })
+        self.step(Signal::Emit)
     }
 
     /// Says that a partition has ended. Rows that still come for it are judged like any others, and move nothing.
     pub fn finish_partition(&mut self, partition: usize) -> Result<Output> {
-        self.check_partition(partition)?;
-        self.step(|progress, _| {
-            progress.merge.finish(partition);
-        })
+        self.step(Signal::FinishPartition(partition))
     }
 
     /// End of input: all partitions have ended, and everything fires.
     pub fn finish(&mut self) -> Result<Output> {
-        self.step(|progress, _| {
-            for partition in 0..progress.sources.len() {
-                progress.merge.finish(partition);
-            }
-        })
+        self.step(Signal::Finish)
     }
 
     /// The merged watermark: [`NONE`](crate::watermark::NONE) before the first, [`END`] at end of input.
     pub fn current_watermark(&self) -> i64 {
-        self.progress.merge.merged()
+        self.progress.watermark()
     }
 
     /// The partition that keeps the merged watermark where it is; `None` if all are idle or have ended.
@@ -204,37 +175,24 @@ impl WindowOperator {
 
     /// Partitions that have run ahead of their alignment group by more than its drift, and should not be read from for now.
     pub fn paused(&self) -> Vec<usize> {
-        let groups = self.parts.alignment.iter();
-        let mut paused: Vec<usize> =
-            groups.flat_map(|(group, max_drift)| self.progress.merge.paused(group, *max_drift)).collect();
-        paused.sort_unstable();
-        paused.dedup();
-        paused
+        self.progress.paused(&self.parts.source)
     }
 
     /// Everything counted so far.
     pub fn metrics(&self) -> Metrics {
-        let progress = &self.progress;
-        let partitions: Vec<PartitionMetrics> = (0..progress.sources.len())
-            .map(|partition| PartitionMetrics {
-                rows: progress.counts[partition],
-                watermark: progress.sources[partition].emitted(),
-                watermark_regressions: progress.sources[partition].regressions(),
-                status: progress.merge.status(partition),
-            })
-            .collect();
+        let partitions = self.progress.metrics();
         let mut total = RowCounts::default();
         partitions.iter().for_each(|partition| total.add(&partition.rows));
         Metrics {
-            watermark: progress.merge.merged(),
+            watermark: self.progress.watermark(),
             total,
             partitions,
-            fired_on_time: progress.fired_on_time,
-            fired_late: progress.fired_late,
-            windows_fired: progress.windows_fired,
-            open_slices: progress.state.open.len(),
-            keys: progress.state.keys(),
-            state_bytes: progress.state.size() + self.lanes.size(),
+            fired_on_time: self.fired.on_time,
+            fired_late: self.fired.late,
+            windows_fired: self.fired.windows,
+            open_slices: self.windows.state.open.len(),
+            keys: self.windows.state.keys(),
+            state_bytes: self.windows.size(),
         }
     }
 
@@ -244,42 +202,21 @@ impl WindowOperator {
     }
     /// The schema of [`Output::late`].
     pub fn late_schema(&self) -> SchemaRef {
-        self.parts.assembler.late_schema.clone()
+        self.parts.source.late_schema.clone()
     }
     /// The schema of [`Output::rejected`].
     pub fn rejected_schema(&self) -> SchemaRef {
-        self.parts.event_time.rejected_schema.clone()
+        self.parts.source.event_time.rejected_schema.clone()
     }
     /// What watermarks, the clock and window bounds count.
     pub fn tick_unit(&self) -> TickUnit {
-        self.parts.event_time.unit
-    }
-
-    fn check_partition(&self, given: usize) -> Result<()> {
-        let partitions = self.parts.partitions;
-        if given < partitions { Ok(()) } else { Err(Error::UnknownPartition { given, partitions }) }
+        self.parts.source.event_time.unit
     }
 
     /// Checks a batch and sorts out rows without a usable time; changes nothing.
     fn prepare(&self, partition: usize, batch: &RecordBatch) -> Result<Prepared> {
-        self.check_partition(partition)?;
-        let (given, expected) = (batch.schema_ref(), &self.parts.schema);
-        if given != expected {
-            let differs = |(a, b): (&arrow_schema::FieldRef, &arrow_schema::FieldRef)| {
-                a.name() != b.name() || a.data_type() != b.data_type()
-            };
-            let pairs = given.fields().iter().zip(expected.fields());
-            let index = pairs.clone().position(differs).unwrap_or(pairs.len());
-            if index < given.fields().len().max(expected.fields().len()) {
-                let show = |schema: &SchemaRef| match schema.fields().get(index) {
-                    Some(field) => format!("{:?} {}", field.name(), field.data_type()),
-                    None => "nothing".into(),
-                };
-                return Err(Error::SchemaMismatch { index, given: show(given), expected: show(expected) });
-            }
-        }
-        let admitted = self.parts.event_time.admit(partition, batch, self.progress.clock)?;
-        let keys = self.parts.keys.prepare(&admitted.batch)?;
+        let admitted = self.parts.source.admit(partition, batch, self.progress.clock)?;
+        let keys = self.parts.source.keys.prepare(&admitted.batch)?;
         Ok(Prepared { partition, admitted, keys })
     }
 
@@ -297,90 +234,47 @@ impl WindowOperator {
 
     fn apply(&mut self, prepared: Vec<Prepared>) -> Result<Output> {
         let mut output = Output::default();
-        let mut jobs: Vec<Job> = Vec::with_capacity(prepared.len());
-        for prepared in prepared {
-            let Prepared { partition, mut admitted, keys } = prepared;
-            self.progress.counts[partition].add(&admitted.counts);
+        let mut jobs = Vec::with_capacity(prepared.len());
+        for Prepared { partition, mut admitted, keys } in prepared {
             output.rejected.extend(admitted.rejected.take());
-            let columns = self.parts.inputs.of(&admitted.batch);
-            let mut job = Job::new(partition, admitted, keys, columns);
-            self.progress.observe(&mut job, &self.parts);
-            jobs.push(job);
+            let passage = self.progress.observe(partition, admitted, &self.parts.source);
+            jobs.push(Job::new(passage, keys, &self.parts.inputs));
         }
-        let state = &mut self.progress.state;
-        partition::run(&mut jobs, &mut self.lanes.lanes, &mut state.fresh, &self.parts, &self.workers);
-        for lane in &mut self.lanes.lanes {
-            state.open.extend(lane.opened.drain(..));
-        }
-        let mut fired = Vec::new();
-        for job in &jobs {
-            self.progress.counts[job.partition].add(&job.counts);
-            let rows = job.late.iter().map(|judged| judged.row as u32).collect::<Vec<_>>();
-            let codes = match rows.is_empty() {
-                true => None,
-                false => Some(self.parts.keys.encode_rows(&job.batch, &rows, self.lanes.interner())?),
-            };
-            let mut fire = self.fire(&mut fired);
-            if let Some(codes) = codes {
-                fire.late_rows(&job.late, &codes, &job.rows());
-            }
-            fire.up_to(job.after);
-            output.late.extend(self.parts.assembler.late(&job.batch, &job.dropped)?);
-        }
+        let fired = self.windows.push(jobs, &mut self.progress, &self.parts, &self.workers, &mut output)?;
         self.complete(fired, output)
     }
 
-    fn fire<'a>(&'a mut self, fired: &'a mut Vec<Fired>) -> Fire<'a> {
-        Fire {
-            grid: &self.parts.grid,
-            inputs: &self.parts.inputs,
-            late_firing: self.parts.late_firing,
-            state: &mut self.progress.state,
-            lanes: &mut self.lanes,
-            fired,
-        }
-    }
-
-    /// A call without rows that may move the merged watermark.
-    fn step(&mut self, change: impl FnOnce(&mut Progress, Reactivation)) -> Result<Output> {
+    /// A call without rows, which may move the merged watermark.
+    fn step(&mut self, signal: Signal) -> Result<Output> {
+        Progress::check(signal, &self.parts.source)?;
         let saved = self.saved_if_at_risk(0, 0);
-        change(&mut self.progress, self.parts.reactivation);
-        let watermark = self.progress.merge.merged();
-        let mut fired = Vec::new();
-        self.fire(&mut fired).up_to(watermark);
+        self.progress.apply(signal, &self.parts.source);
+        let fired = self.windows.advance(self.progress.watermark(), &self.parts);
         let result = self.complete(fired, Output::default());
         self.restore_on_error(saved, result)
     }
 
-    /// Fires what late rows have changed, and makes batches of everything fired.
-    fn complete(&mut self, mut fired: Vec<Fired>, mut output: Output) -> Result<Output> {
-        self.fire(&mut fired).late_changes(|_, _| true);
-        if self.parts.late_firing == LateFiring::Coalesced {
-            fired.sort_by_key(|fired| fired.window);
-        }
+    /// Makes batches of everything that has fired.
+    fn complete(&mut self, fired: Vec<Fired>, mut output: Output) -> Result<Output> {
         self.check_limits()?;
+        let mut counts = self.fired;
         for Fired { firing, table, .. } in &fired {
             match firing {
-                Firing::Late => self.progress.fired_late += table.len() as u64,
+                Firing::Late => counts.late += table.len() as u64,
                 _ => {
-                    self.progress.fired_on_time += table.len() as u64;
-                    self.progress.windows_fired += 1;
+                    counts.on_time += table.len() as u64;
+                    counts.windows += 1;
                 }
             }
         }
-        let Parts { grid, keys, assembler, .. } = &self.parts;
-        output.fired = assembler.fired(&fired, grid, keys, self.lanes.interner())?;
-        self.lanes.recycle(fired.into_iter().map(|fired| fired.table));
-        let State { fresh, sealed, chain, .. } = &mut self.progress.state;
-        if self.lanes.forget_dead_keys(fresh, sealed) {
-            *chain = Default::default();
-        }
+        self.windows.emit(fired, &self.parts, &mut output)?;
+        self.fired = counts;
         Ok(output)
     }
 
-    /// A copy of all progress, if this call might fail after it has changed something.
-    fn saved_if_at_risk(&mut self, rows: usize, magnitude: u128) -> Option<Progress> {
-        let (limits, state) = (&self.parts.limits, &self.progress.state);
+    /// A copy of all that changes, if this call might fail after it has changed something.
+    fn saved_if_at_risk(&mut self, rows: usize, magnitude: u128) -> Option<Saved> {
+        let (limits, state) = (&self.parts.limits, &self.windows.state);
         self.bounds.keys += rows;
         if self.bounds.keys > limits.max_keys {
             self.bounds.keys = state.keys() + rows;
@@ -393,21 +287,21 @@ impl WindowOperator {
             || self.bounds.magnitude > i64::MAX as u128
             || state.open.len() + rows > limits.max_open_slices
             || limits.max_state_bytes < usize::MAX;
-        at_risk.then(|| self.progress.clone())
+        at_risk.then(|| Saved { progress: self.progress.clone(), state: state.clone() })
     }
 
-    fn restore_on_error(&mut self, saved: Option<Progress>, result: Result<Output>) -> Result<Output> {
+    fn restore_on_error(&mut self, saved: Option<Saved>, result: Result<Output>) -> Result<Output> {
         if result.is_err()
             && let Some(saved) = saved
         {
-            self.progress = saved;
-            self.lanes.lanes.iter_mut().for_each(|lane| lane.opened.clear());
+            self.progress = saved.progress;
+            self.windows.restore(saved.state);
         }
         result
     }
 
     fn check_limits(&self) -> Result<()> {
-        let (limits, state) = (&self.parts.limits, &self.progress.state);
+        let (limits, state) = (&self.parts.limits, &self.windows.state);
         let check = |limit, needed: usize, allowed: usize| {
             if needed > allowed { Err(Error::LimitReached { limit, needed, allowed }) } else { Ok(()) }
         };
@@ -416,21 +310,14 @@ impl WindowOperator {
             check("max_keys", state.keys(), limits.max_keys)?;
         }
         if limits.max_state_bytes < usize::MAX {
-            check("max_state_bytes", state.size() + self.lanes.size(), limits.max_state_bytes)?;
+            check("max_state_bytes", self.windows.size(), limits.max_state_bytes)?;
         }
         Ok(())
     }
 
     /// Panics if an invariant does not hold: for tests, after every call.
     pub fn validate(&self) {
-        self.progress.state.validate(&self.parts.grid);
-        for counts in &self.progress.counts {
-            assert_eq!(
-                counts.rows_in,
-                counts.taken + counts.dropped_late + counts.no_window + counts.rejected(),
-                "every row is accounted for: {counts:?}"
-            );
-        }
-        assert_eq!(self.progress.state.fired_to, self.current_watermark(), "everything due has fired");
+        self.progress.validate();
+        self.windows.validate(self.progress.watermark());
     }
 }

@@ -15,8 +15,8 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use crate::accumulator::{self, Accumulator, FinishError};
 use crate::error::{Error, Result};
 use crate::fire::{Fired, Firing};
+use crate::input::Source;
 use crate::key::{Code, Interner, KeyColumns};
-use crate::route::Judged;
 use crate::window::Grid;
 
 /// What a call gives: results, and the rows that are in none.
@@ -58,7 +58,6 @@ const MAX_ROWS: usize = if cfg!(test) { 64 } else { 1 << 20 };
 #[derive(Debug)]
 pub(crate) struct Assembler {
     pub(crate) schema: SchemaRef,
-    pub(crate) late_schema: SchemaRef,
     pub(crate) time_type: DataType,
     pub(crate) firing_column: bool,
     pub(crate) sort_by_key: bool,
@@ -114,14 +113,13 @@ struct Piece<'a> {
 
 impl Assembler {
     pub(crate) fn new(
-        keys: &KeyColumns,
+        source: &Source,
         aggregates: Vec<(Field, accumulator::Output)>,
-        time_type: DataType,
-        late_schema: SchemaRef,
         firing_column: bool,
         sort_by_key: bool,
     ) -> Result<Self> {
-        let mut fields: Vec<Field> = keys.fields.iter().map(|field| field.as_ref().clone()).collect();
+        let time_type = source.time_type.clone();
+        let mut fields: Vec<Field> = source.keys.fields.iter().map(|field| field.as_ref().clone()).collect();
         fields.push(Field::new(WINDOW_START, time_type.clone(), false));
         fields.push(Field::new(WINDOW_END, time_type.clone(), false));
         fields.extend(aggregates.iter().map(|(field, _)| field.clone()));
@@ -138,7 +136,7 @@ impl Assembler {
             }
         }
         let schema = Arc::new(Schema::new(fields));
-        Ok(Assembler { schema, late_schema, time_type, firing_column, sort_by_key, aggregates })
+        Ok(Assembler { schema, time_type, firing_column, sort_by_key, aggregates })
     }
 
     /// Results of fired windows, in the order given.
@@ -235,17 +233,6 @@ impl Assembler {
             columns = sorted(columns, &key_columns, pieces)?;
         }
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
-    }
-
-    /// Rows that came too late, each with the watermark it lost to.
-    pub(crate) fn late(&self, batch: &RecordBatch, dropped: &[Judged]) -> Result<Option<RecordBatch>> {
-        if dropped.is_empty() {
-            return Ok(None);
-        }
-        let rows = dropped.iter().map(|judged| judged.row as u32).collect();
-        let watermarks =
-            ticks_to_array(dropped.iter().map(|judged| judged.watermark).collect(), &self.time_type);
-        crate::event_time::take_with(batch, rows, watermarks, &self.late_schema).map(Some)
     }
 }
 

@@ -1,14 +1,19 @@
-//! Everything that rows move: watermarks, clocks, counters and state.
+//! How far an input has come: watermarks, clocks, counters, and what each row is judged by.
 
-use crate::builder::Parts;
-use crate::metrics::RowCounts;
-use crate::partition::Job;
-use crate::state::State;
+use arrow_array::RecordBatch;
+use arrow_buffer::ScalarBuffer;
+
+use crate::error::{Error, Result};
+use crate::event_time::{Admitted, take_with};
+use crate::input::Source;
+use crate::metrics::{PartitionMetrics, RowCounts};
+use crate::output::ticks_to_array;
+use crate::scan::Bounds;
 use crate::watermark::{
     Before, END, IdleTimer, NONE, PartitionStatus, PartitionWatermark, Reactivation, WatermarkMerge,
 };
 
-/// Everything that a failed call must leave as it was.
+/// Everything that the rows of an input move, but for what an operator makes of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
     pub(crate) sources: Vec<PartitionWatermark>,
@@ -18,61 +23,210 @@ pub(crate) struct Progress {
     pub(crate) counts: Vec<RowCounts>,
     /// Rows accepted so far.
     pub(crate) arrivals: u64,
-    pub(crate) fired_on_time: u64,
-    pub(crate) fired_late: u64,
-    pub(crate) windows_fired: u64,
-    pub(crate) state: State,
+}
+
+/// News of an input that is no row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// No more rows at or before `watermark` will come to a partition.
+    Watermark { partition: usize, watermark: i64 },
+    /// A partition holds nothing back until it shows life again.
+    Idle(usize),
+    /// A partition is back.
+    Active(usize),
+    /// The injected clock shows this.
+    Clock(i64),
+    /// Every partition emits the watermark that its rows have earned.
+    Emit,
+    /// A partition has ended.
+    FinishPartition(usize),
+    /// All have ended.
+    Finish,
+}
+
+/// A batch on its way: its rows have a usable time, and it is known what each is judged by.
+pub(crate) struct Passage {
+    pub(crate) partition: usize,
+    pub(crate) batch: RecordBatch,
+    pub(crate) times: ScalarBuffer<i64>,
+    pub(crate) bounds: Vec<Bounds>,
+    /// The arrival number of its first row.
+    pub(crate) first_arrival: u64,
+    /// The partition's own watermark before each row.
+    pub(crate) before: Before,
+    /// The merged watermark before the batch.
+    pub(crate) floor: i64,
+    /// The minimum over the other partitions.
+    pub(crate) ceiling: i64,
+    /// The merged watermark after it.
+    pub(crate) after: i64,
+}
+
+/// A row of a batch, and the merged watermark that it was judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Judged {
+    pub(crate) row: usize,
+    pub(crate) watermark: i64,
+}
+
+impl Passage {
+    /// The highest event time; none without rows.
+    fn highest(&self) -> Option<i64> {
+        self.bounds.iter().map(|bounds| bounds.high).max()
+    }
+
+    /// These rows, each with the watermark it lost to.
+    pub(crate) fn late(&self, dropped: &[Judged], source: &Source) -> Result<Option<RecordBatch>> {
+        if dropped.is_empty() {
+            return Ok(None);
+        }
+        let rows = dropped.iter().map(|judged| judged.row as u32).collect();
+        let watermarks =
+            ticks_to_array(dropped.iter().map(|judged| judged.watermark).collect(), &source.time_type);
+        take_with(&self.batch, rows, watermarks, &source.late_schema).map(Some)
+    }
 }
 
 impl Progress {
-    pub(crate) fn new(parts: &Parts, lanes: usize) -> Self {
+    pub(crate) fn new(source: &Source) -> Self {
+        let partitions = source.partitions;
         Progress {
-            sources: vec![parts.generator.clone(); parts.partitions],
-            timers: parts
-                .idle_timer
-                .as_ref()
-                .map_or_else(Vec::new, |timer| vec![timer.clone(); parts.partitions]),
-            merge: WatermarkMerge::new(parts.partitions, parts.reactivation),
+            sources: vec![source.generator.clone(); partitions],
+            timers: source.idle_timer.as_ref().map_or_else(Vec::new, |timer| vec![timer.clone(); partitions]),
+            merge: WatermarkMerge::new(partitions, source.reactivation),
             clock: None,
-            counts: vec![RowCounts::default(); parts.partitions],
+            counts: vec![RowCounts::default(); partitions],
             arrivals: 0,
-            fired_on_time: 0,
-            fired_late: 0,
-            windows_fired: 0,
-            state: State::new(lanes),
         }
     }
 
-    /// Moves a partition's watermark past the rows of a batch, and notes what each row is judged by.
-    pub(crate) fn observe(&mut self, job: &mut Job, parts: &Parts) {
-        let partition = job.partition;
-        job.floor = self.merge.merged();
-        job.first_arrival = self.arrivals;
-        self.arrivals += job.times.len() as u64;
-        if let Some(highest) = job.highest()
-            && self.merge.status(partition) != PartitionStatus::Finished
-        {
-            let own = self.sources[partition].emitted();
-            let any_sign = parts.reactivation == Reactivation::AtOnce;
-            let marker = parts.marker.map(|column| job.batch.column(column));
-            job.ceiling = self.merge.others_minimum(partition);
-            job.before = self.sources[partition].observe_highest(&job.times, highest, &job.batch, marker);
-            self.touch(partition);
-            let simple = self.merge.status(partition) == PartitionStatus::Active && !self.merge.is_pending();
-            if !simple {
-                // the first rows may change what the others count for
-                job.before = Before::Each(self.merge_row_by_row(
-                    partition,
-                    own,
-                    &job.before.watermarks(&job.times),
-                    any_sign,
-                ));
-                (job.floor, job.ceiling) = (NONE, END);
-            } else if self.report(partition, own, any_sign) {
-                self.merge.refresh();
+    /// The merged watermark.
+    pub(crate) fn watermark(&self) -> i64 {
+        self.merge.merged()
+    }
+
+    /// Whether a signal makes sense.
+    pub(crate) fn check(signal: Signal, source: &Source) -> Result<()> {
+        match signal {
+            Signal::Watermark { .. } if !source.explicit => {
+                let needs = "an operator built with WatermarkStrategy::explicit()";
+                Err(Error::WrongStrategy { call: "advance_watermark", needs })
+            }
+            Signal::Watermark { partition, .. }
+            | Signal::Idle(partition)
+            | Signal::Active(partition)
+            | Signal::FinishPartition(partition) => source.check_partition(partition),
+            Signal::Clock(_) | Signal::Emit | Signal::Finish => Ok(()),
+        }
+    }
+
+    /// Takes in a signal that makes sense.
+    pub(crate) fn apply(&mut self, signal: Signal, source: &Source) {
+        match signal {
+            Signal::Watermark { partition, watermark: END } | Signal::FinishPartition(partition) => {
+                self.merge.finish(partition);
+            }
+            Signal::Watermark { partition, watermark } => {
+                self.advance(partition, watermark, source.reactivation)
+            }
+            Signal::Idle(partition) => {
+                self.merge.mark_idle(partition);
+            }
+            Signal::Active(partition) => {
+                self.touch(partition);
+                self.merge.mark_active(partition);
+            }
+            Signal::Clock(now) => self.advance_clock(now),
+            Signal::Emit => self.emit(),
+            Signal::Finish => {
+                for partition in 0..self.sources.len() {
+                    self.merge.finish(partition);
+                }
             }
         }
-        job.after = self.merge.merged();
+    }
+
+    fn advance(&mut self, partition: usize, watermark: i64, reactivation: Reactivation) {
+        if self.merge.status(partition) == PartitionStatus::Finished {
+            return;
+        }
+        let before = self.sources[partition].emitted();
+        self.sources[partition].explicit(watermark);
+        if self.report(partition, before, reactivation == Reactivation::AtOnce) {
+            self.merge.refresh();
+        }
+    }
+
+    /// Partitions that have been without rows for longer than the idle timeout are marked idle.
+    fn advance_clock(&mut self, now: i64) {
+        let first = self.clock.is_none();
+        let now = self.clock.map_or(now, |clock| clock.max(now));
+        self.clock = Some(now);
+        for partition in 0..self.timers.len() {
+            if first {
+                self.timers[partition].start(now);
+            }
+            let active = self.merge.status(partition) == PartitionStatus::Active;
+            if active && self.timers[partition].check(now) {
+                self.merge.mark_idle(partition);
+            }
+        }
+    }
+
+    fn emit(&mut self) {
+        for partition in 0..self.sources.len() {
+            if self.merge.status(partition) != PartitionStatus::Finished {
+                let before = self.sources[partition].emitted();
+                self.sources[partition].emit();
+                self.report(partition, before, false);
+            }
+        }
+        self.merge.refresh();
+    }
+
+    /// Moves a partition's watermark past the rows of a batch, and notes what each row is judged by.
+    pub(crate) fn observe(&mut self, partition: usize, admitted: Admitted, source: &Source) -> Passage {
+        let Admitted { batch, times, bounds, counts, .. } = admitted;
+        self.counts[partition].add(&counts);
+        let mut passage = Passage {
+            partition,
+            batch,
+            times,
+            bounds,
+            first_arrival: self.arrivals,
+            before: Before::Constant(NONE),
+            floor: self.merge.merged(),
+            ceiling: NONE,
+            after: NONE,
+        };
+        self.arrivals += passage.times.len() as u64;
+        if let Some(highest) = passage.highest()
+            && self.merge.status(partition) != PartitionStatus::Finished
+        {
+            self.observe_rows(&mut passage, highest, source);
+        }
+        passage.after = self.merge.merged();
+        passage
+    }
+
+    fn observe_rows(&mut self, passage: &mut Passage, highest: i64, source: &Source) {
+        let partition = passage.partition;
+        let own = self.sources[partition].emitted();
+        let any_sign = source.reactivation == Reactivation::AtOnce;
+        let marker = source.marker.map(|column| passage.batch.column(column));
+        passage.ceiling = self.merge.others_minimum(partition);
+        passage.before =
+            self.sources[partition].observe_highest(&passage.times, highest, &passage.batch, marker);
+        self.touch(partition);
+        let simple = self.merge.status(partition) == PartitionStatus::Active && !self.merge.is_pending();
+        if !simple {
+            // the first rows may change what the others count for
+            let before = passage.before.watermarks(&passage.times);
+            passage.before = Before::Each(self.merge_row_by_row(partition, own, &before, any_sign));
+            (passage.floor, passage.ceiling) = (NONE, END);
+        } else if self.report(partition, own, any_sign) {
+            self.merge.refresh();
+        }
     }
 
     /// The merged watermark before each row of a partition that has emitted `before` each row: the literal reading.
@@ -96,7 +250,7 @@ impl Progress {
     }
 
     /// Tells the merge of a partition whose watermark was `before`; returns whether that is news.
-    pub(crate) fn report(&mut self, partition: usize, before: i64, any_sign: bool) -> bool {
+    fn report(&mut self, partition: usize, before: i64, any_sign: bool) -> bool {
         self.tell(partition, before, self.sources[partition].emitted(), any_sign)
     }
 
@@ -112,9 +266,42 @@ impl Progress {
     }
 
     /// Notes a sign of life for the idle timeout.
-    pub(crate) fn touch(&mut self, partition: usize) {
+    fn touch(&mut self, partition: usize) {
         if let Some(timer) = self.timers.get_mut(partition) {
             timer.on_row(self.clock);
+        }
+    }
+
+    /// Partitions that have run ahead of their alignment group by more than its drift.
+    pub(crate) fn paused(&self, source: &Source) -> Vec<usize> {
+        let groups = source.alignment.iter();
+        let mut paused: Vec<usize> =
+            groups.flat_map(|(group, max_drift)| self.merge.paused(group, *max_drift)).collect();
+        paused.sort_unstable();
+        paused.dedup();
+        paused
+    }
+
+    /// What has become of the rows of each partition.
+    pub(crate) fn metrics(&self) -> Vec<PartitionMetrics> {
+        (0..self.sources.len())
+            .map(|partition| PartitionMetrics {
+                rows: self.counts[partition],
+                watermark: self.sources[partition].emitted(),
+                watermark_regressions: self.sources[partition].regressions(),
+                status: self.merge.status(partition),
+            })
+            .collect()
+    }
+
+    /// Panics if a row is not accounted for.
+    pub(crate) fn validate(&self) {
+        for counts in &self.counts {
+            assert_eq!(
+                counts.rows_in,
+                counts.taken + counts.dropped_late + counts.no_window + counts.rejected(),
+                "every row is accounted for: {counts:?}"
+            );
         }
     }
 }

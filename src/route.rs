@@ -24,6 +24,7 @@ use hashbrown::HashMap;
 
 use crate::block::{BLOCK, Block, bits, ones};
 use crate::metrics::RowCounts;
+use crate::progress::{Judged, Passage};
 use crate::scan::{Bounds, within};
 use crate::watermark::{Before, END, NONE};
 use crate::window::{Grid, Horizon, Slice};
@@ -52,13 +53,6 @@ impl Target {
     }
 }
 
-/// A row of a batch, and the merged watermark that it was judged by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Judged {
-    pub(crate) row: usize,
-    pub(crate) watermark: i64,
-}
-
 /// The merged watermark before each row of one batch.
 pub(crate) struct Judge<'a> {
     before: &'a Before,
@@ -71,7 +65,9 @@ pub(crate) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    pub(crate) fn new(before: &'a Before, floor: i64, ceiling: i64) -> Self {
+    pub(crate) fn new(passage: &'a Passage) -> Self {
+        let Passage { before, floor, ceiling, .. } = passage;
+        let (floor, ceiling) = (*floor, *ceiling);
         let highest = match before {
             Before::RunningMax { max, .. } => *max,
             _ => NONE,

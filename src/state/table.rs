@@ -9,6 +9,7 @@ use crate::accumulator::{Accumulator, Call, Columns, Rows};
 use crate::aggregate::Function;
 use crate::block::Block;
 use crate::key::{Code, Keys, Slots};
+use crate::progress::Passage;
 
 /// Which columns the accumulators read, and how new ones are made.
 #[derive(Debug)]
@@ -82,6 +83,12 @@ pub(crate) struct BatchRows<'a> {
     pub(crate) columns: &'a [Columns<ArrayRef>],
     pub(crate) times: &'a [i64],
     pub(crate) first_arrival: u64,
+}
+
+impl<'a> BatchRows<'a> {
+    pub(crate) fn new(passage: &'a Passage, columns: &'a [Columns<ArrayRef>]) -> Self {
+        BatchRows { columns, times: &passage.times, first_arrival: passage.first_arrival }
+    }
 }
 
 /// Keys and accumulators of one slice, or of several combined.
