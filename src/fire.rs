@@ -82,7 +82,7 @@ impl Fire<'_> {
             self.on_time(due, watermark);
             window = self.grid.next(due);
         }
-        let first_kept = self.grid.first_not_expired(watermark);
+        let first_kept = self.grid.first_kept(watermark);
         self.state.fired_to = watermark;
         self.state.sealed = self.state.sealed.split_off(&first_kept);
         self.state.open = self.state.open.split_off(&first_kept);
@@ -90,19 +90,20 @@ impl Fire<'_> {
 
     /// The first window from `window` on that has an open slice.
     fn next_window(&self, window: i128) -> Option<i128> {
-        let slice = *self.state.open.range(window..).next()?;
+        let slice = *self.state.open.range(self.grid.slices_of(window).start..).next()?;
         Some(window.max(self.grid.first_window_of(slice)))
     }
 
     fn on_time(&mut self, window: i128, watermark: i64) {
         let State { fresh, sealed, open, chain, .. } = &mut *self.state;
-        for &id in open.range(window..window + self.grid.width) {
+        let slices = self.grid.slices_of(window);
+        for &id in open.range(slices.clone()) {
             if let Some(table) = self.lanes.seal(fresh, id) {
                 sealed.insert(id, table);
             }
         }
-        let table = if self.grid.width > 1 {
-            chain.window(sealed, window, self.grid.width, self.grid.next(window))
+        let table = if !self.grid.is_single() {
+            chain.window(sealed, slices, self.grid.middle_of(window), self.grid.next(window))
         } else if self.grid.expires_at(window) <= watermark {
             sealed.remove(&window)
         } else {
@@ -175,7 +176,8 @@ impl Fire<'_> {
             self.state.changed.keys().copied().filter(|&window| which(self.grid, window)).collect();
         for window in picked {
             let Some(keys) = self.state.changed.remove(&window) else { continue };
-            if let Some(table) = combine(&self.state.sealed, window, self.grid.width, &keys) {
+            let (slices, middle) = (self.grid.slices_of(window), self.grid.middle_of(window));
+            if let Some(table) = combine(&self.state.sealed, slices, middle, &keys) {
                 self.fired.push(Fired { window, firing: Firing::Late, table: Shared::new(table) });
             }
         }

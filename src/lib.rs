@@ -44,4 +44,4 @@ pub use metrics::{Metrics, PartitionMetrics, RowCounts};
 pub use operator::WindowOperator;
 pub use output::{LATE_WATERMARK, Output};
 pub use time::{TickUnit, TimeDelta};
-pub use window::Window;
+pub use window::{CalendarUnit, Weekday, Window};

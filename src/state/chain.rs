@@ -3,7 +3,7 @@
 //! Slices are cut into blocks as long as a window, aligned to the time line. Every window is then a suffix of one block
 //! followed by a prefix of the next, or a whole block. Suffixes are folded once a block, the prefix grows by one slice a
 //! slide, so a window costs about three merges, whatever its length (van Herk, "A fast algorithm for local minimum and
-//! maximum filters", 1992; Gil and Werman, 1993).
+//! maximum filters", 1992; Gil and Werman, 1993). Windows that cumulate are prefixes of one block.
 //!
 //! ```text
 //! block k                block k + 1
@@ -26,55 +26,49 @@ use crate::key::Slots;
 /// The partial results that windows to come can use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
-    /// The end of the block that the last window began in.
-    block_end: Option<i128>,
+    /// Where the last window was cut: the slices before it are folded from the right, the others from the left.
+    middle: Option<i128>,
     /// Everything from this slice to the end of its block.
     suffixes: Slices,
     suffixes_good: bool,
-    /// Everything from `block_end` to before `prefix_end`.
+    /// Everything from `middle` to before `prefix_end`.
     prefix: Option<Shared>,
     prefix_end: i128,
-    /// The end of the last window.
-    window_end: i128,
+    /// The slices of the last window.
+    window: Range<i128>,
     /// How many of the newest slices are not folded yet, because late rows still come for them.
     tail: i128,
     /// How far behind the newest slice a late row has come in this block.
     deepest: i128,
 }
 
-/// Where the block that a window begins in ends.
-fn block_end(window: i128, width: i128) -> i128 {
-    (window.div_euclid(width) + 1) * width
-}
-
 impl Chain {
-    /// The combination of the slices of a window, which are `width` from number `window` on; `None` if there are none.
-    /// Windows are asked for in ascending order.
+    /// The combination of the slices of a window, which is cut at `middle`; `None` if there are none. Windows are asked for
+    /// in ascending order, and the next one begins with `next` or a later slice.
     pub(crate) fn window(
         &mut self,
         slices: &Slices,
-        window: i128,
-        width: i128,
+        window: Range<i128>,
+        middle: i128,
         next: i128,
     ) -> Option<Shared> {
-        let middle = block_end(window, width);
-        if self.block_end != Some(middle) {
-            self.block_end = Some(middle);
+        if self.middle != Some(middle) {
+            self.middle = Some(middle);
             self.suffixes_good = false;
             self.prefix = None;
             self.prefix_end = middle;
             self.tail = std::mem::take(&mut self.deepest);
         }
         if !self.suffixes_good {
-            self.fold_suffixes(slices, window, middle);
+            self.fold_suffixes(slices, window.start, middle);
         }
-        self.window_end = window + width;
-        let settled = self.prefix_end.max(self.window_end - self.tail);
+        let settled = self.prefix_end.max(window.end - self.tail);
         fold(&mut self.prefix, slices, self.prefix_end..settled);
         self.prefix_end = settled;
         let mut prefix = self.prefix.clone();
-        fold(&mut prefix, slices, settled..self.window_end);
-        let suffix = self.suffixes.range(window..middle).next().map(|(&id, _)| id);
+        fold(&mut prefix, slices, settled..window.end);
+        let suffix = self.suffixes.range(window.start..middle).next().map(|(&id, _)| id);
+        self.window = window;
         // a suffix that no later window begins with is given away
         let suffix = suffix.and_then(|id| match id < next {
             true => self.suffixes.remove(&id),
@@ -105,8 +99,11 @@ impl Chain {
 
     /// Forgets what has been folded with a slice that has changed.
     pub(crate) fn touch(&mut self, slice: i128) {
-        let Some(middle) = self.block_end else { return };
-        self.deepest = self.deepest.max(self.window_end - slice);
+        let Some(middle) = self.middle else { return };
+        if slice < self.window.start {
+            return;
+        }
+        self.deepest = self.deepest.max(self.window.end - slice);
         if slice < middle {
             self.suffixes_good = false;
         } else if slice < self.prefix_end {
@@ -132,11 +129,15 @@ fn fold(into: &mut Option<Shared>, slices: &Slices, range: Range<i128>) {
 }
 
 /// The combination of a window's slices for the wanted keys only.
-pub(crate) fn combine(slices: &Slices, window: i128, width: i128, wanted: &Slots) -> Option<Table> {
-    let middle = block_end(window, width);
+pub(crate) fn combine(
+    slices: &Slices,
+    window: Range<i128>,
+    middle: i128,
+    wanted: &Slots,
+) -> Option<Table> {
     let some = |table: Table| (table.len() > 0).then_some(table);
     let mut suffix: Option<Table> = None;
-    for (_, table) in slices.range(window..middle.min(window + width)).rev() {
+    for (_, table) in slices.range(window.start..middle.min(window.end)).rev() {
         let Some(mut part) = some(table.select(wanted)) else { continue };
         if let Some(later) = &suffix {
             part.merge(later);
@@ -144,7 +145,7 @@ pub(crate) fn combine(slices: &Slices, window: i128, width: i128, wanted: &Slots
         suffix = Some(part);
     }
     let mut prefix: Option<Table> = None;
-    for (_, table) in slices.range(middle..window + width) {
+    for (_, table) in slices.range(middle..window.end) {
         let Some(part) = some(table.select(wanted)) else { continue };
         match &mut prefix {
             None => prefix = Some(part),

@@ -77,7 +77,7 @@ impl State {
             }
         }
         assert_eq!(numbers, self.open, "open slices");
-        let first_kept = grid.first_not_expired(self.fired_to);
+        let first_kept = grid.first_kept(self.fired_to);
         for &id in &self.open {
             assert!(id >= first_kept, "slice {id} has expired");
         }
