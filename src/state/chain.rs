@@ -129,12 +129,7 @@ fn fold(into: &mut Option<Shared>, slices: &Slices, range: Range<i128>) {
 }
 
 /// The combination of a window's slices for the wanted keys only.
-pub(crate) fn combine(
-    slices: &Slices,
-    window: Range<i128>,
-    middle: i128,
-    wanted: &Slots,
-) -> Option<Table> {
+pub(crate) fn combine(slices: &Slices, window: Range<i128>, middle: i128, wanted: &Slots) -> Option<Table> {
     let some = |table: Table| (table.len() > 0).then_some(table);
     let mut suffix: Option<Table> = None;
     for (_, table) in slices.range(window.start..middle.min(window.end)).rev() {

@@ -170,9 +170,8 @@ impl Calendar {
             }
             _ => self.days(self.clock.has_shown(second).div_euclid(SECONDS_PER_DAY)),
         };
-        let boundary = |day| {
-            self.days.contains(&day).then(|| self.clock.first_showing(day * SECONDS_PER_DAY))
-        };
+        let boundary =
+            |day| self.days.contains(&day).then(|| self.clock.first_showing(day * SECONDS_PER_DAY));
         (boundary(start), boundary(end))
     }
 

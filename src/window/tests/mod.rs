@@ -57,12 +57,10 @@ fn probes() -> impl Iterator<Item = i64> {
 
 /// All grids of windows that `probes` are interesting for.
 fn windows() -> Vec<Window> {
-    let sliding = SLIDING
-        .iter()
-        .map(|&(size, slide, offset)| Window::sliding(MS(size), MS(slide)).offset(MS(offset)));
-    let cumulate = CUMULATE
-        .iter()
-        .map(|&(size, step, offset)| Window::cumulate(MS(size), MS(step)).offset(MS(offset)));
+    let sliding =
+        SLIDING.iter().map(|&(size, slide, offset)| Window::sliding(MS(size), MS(slide)).offset(MS(offset)));
+    let cumulate =
+        CUMULATE.iter().map(|&(size, step, offset)| Window::cumulate(MS(size), MS(step)).offset(MS(offset)));
     let calendar = [(CalendarUnit::Day, "UTC"), (CalendarUnit::Hour, "Europe/Berlin")]
         .map(|(unit, zone)| Window::calendar(unit, 1, zone));
     sliding.chain(cumulate).chain(calendar).collect()
@@ -91,13 +89,14 @@ fn slices_give_the_cumulating_windows_of_the_definition() {
     for (size, step, offset) in CUMULATE {
         let g = grid_of(&Window::cumulate(MS(size), MS(step)).offset(MS(offset)), 0);
         for time in probes() {
-            // the block that holds the time; every end in it after the time, and of those that are clipped the first
+            // the block that holds the time; every end in it after the time, all that are clipped being one
             let (t, size, step) = (time as i128, size as i128, step as i128);
             let start = t - (t - offset as i128).rem_euclid(size);
             let ends = (1..=size / step + 1).map(|j| (start + j * step).min(start + size));
-            let mut expected: Vec<(i64, i64)> =
-                ends.filter(|&end| end > t).map(|end| (clip(start), clip(end))).collect();
-            expected.dedup();
+            let mut ends: Vec<i128> =
+                ends.filter(|&end| end > t).map(|end| end.min(i64::MAX as i128 + 1)).collect();
+            ends.dedup();
+            let expected: Vec<(i64, i64)> = ends.iter().map(|&end| (clip(start), clip(end))).collect();
             assert_eq!(windows_by_slice(&g, time), expected, "{size} {step} {offset} at {time}");
         }
     }
