@@ -196,7 +196,8 @@ impl WindowOperatorBuilder {
     pub fn build(self) -> Result<WindowOperator> {
         let source = self.input.check()?;
         let lateness = source.ticks.tolerance("allowed_lateness", self.allowed_lateness)?;
-        let window = self.window.as_ref().ok_or_else(|| missing("window", "for instance Window::tumbling"))?;
+        let window =
+            self.window.as_ref().ok_or_else(|| missing("window", "for instance Window::tumbling"))?;
         let (inputs, outputs) = self.build_aggregates()?;
         if self.threads == 0 {
             return Err(Error::invalid("threads", 0, "one or more"));

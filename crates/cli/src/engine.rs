@@ -78,7 +78,10 @@ fn window(args: &WindowArgs) -> Outcome<Window> {
         (None, Some((size, slide))) => Window::sliding(size, slide),
         (None, None) => return Err(Failure::usage(args.missing().unwrap_or_default())),
     };
-    Ok(args.shape.offset.map_or(window, |offset| window.offset(offset)))
+    Ok(match args.shape.offset {
+        Some(offset) => window.offset(offset),
+        None => window,
+    })
 }
 
 fn strategy(args: &WindowArgs) -> Outcome<WatermarkStrategy> {
