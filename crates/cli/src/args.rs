@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use highwater::TimeDelta;
 
-use crate::aggregates::{self, Parsed};
+use crate::shape::ShapeArgs;
 use crate::{bench, conform, duration, generate};
 
 /// Exact event-time windows over Parquet, CSV, NDJSON and Arrow files.
@@ -58,6 +58,10 @@ Examples:
       keep the rows that no window took, and all counters
   highwater window eu.csv us.csv --time ts --ingest-time seen --max-future 1h --idle 30s --tumble 1m --bound 5s
       replay two partitions in the order they were seen; a partition silent for 30 s holds nothing back
+  highwater window calls.parquet --time ts --key tenant --cumulate 1d,1h --bound 20s --agg 'sum(usd) as so_far'
+      every hour, what each tenant has spent since midnight UTC
+  highwater window calls.parquet --time ts --key tenant --tumble '1 month' --zone Europe/Berlin --bound 20s --agg 'sum(usd)'
+      the bill of each calendar month in Berlin
 
 Order of rows:
   Every input is a partition, unless --partition-by splits them. The order of rows inside an input never changes.
@@ -72,6 +76,14 @@ Idleness:
 
 Durations:
   20s, 1m30s, 250ms, 5us, 1.5h, 7d, 2w, PT1M, P1DT12H. Days have 24 hours; months and years are refused.
+
+Calendar windows:
+  With --zone, --tumble takes a whole number of hours, days, weeks, months, quarters or years and counts them on the
+  clocks of that zone, of the IANA database: '6 hours', '1 day', '2 weeks', '1 month', '1 quarter', P1Y. Hours count from
+  each midnight, days from 1970-01-01, weeks from the one that has that day, longer units from January 1970. A day has
+  23 to 25 hours, and an hour that comes twice is two windows. Window bounds are written as the event time is: those
+  of Berlin's days in UTC, if the column is in UTC. Without --zone days have 24 hours and begin at midnight UTC, and
+  weeks begin on Thursdays, as 1970 did.
 
 Text inputs:
   The columns of CSV and NDJSON are inferred from the first 1,000 rows; --schema overrides. ISO 8601 text in the time
@@ -180,13 +192,6 @@ fn cadence(text: &str) -> Result<CadenceArg, String> {
     }
 }
 
-/// `SIZE,SLIDE`.
-fn hop(text: &str) -> Result<(TimeDelta, TimeDelta), String> {
-    let (size, slide) =
-        text.split_once(',').ok_or_else(|| format!("{text:?} is not SIZE,SLIDE; write it as in 5m,1m"))?;
-    Ok((duration::parse_length(size)?, duration::parse_length(slide)?))
-}
-
 fn delimiter(text: &str) -> Result<u8, String> {
     match text {
         "\\t" | "tab" => Ok(b'\t'),
@@ -255,37 +260,6 @@ pub struct InputArgs {
     /// What happens to a row without event time
     #[arg(long, value_enum, value_name = "POLICY", default_value = "reject")]
     pub on_null: OnNull,
-}
-
-/// What is computed.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Windows")]
-pub struct ShapeArgs {
-    /// Key column (repeatable; none: one result per window)
-    #[arg(long, value_name = "COLUMN")]
-    pub key: Vec<String>,
-    /// Windows of this size, one after the other
-    #[arg(long, value_name = "SIZE", value_parser = duration::parse_length, conflicts_with = "hop")]
-    pub tumble: Option<TimeDelta>,
-    /// Windows of SIZE, a new one every SLIDE
-    #[arg(long, value_name = "SIZE,SLIDE", value_parser = hop)]
-    pub hop: Option<(TimeDelta, TimeDelta)>,
-    /// Shift window starts from the epoch; may be negative
-    #[arg(long, value_name = "D", value_parser = duration::parse, allow_hyphen_values = true)]
-    pub offset: Option<TimeDelta>,
-    /// What to compute, as in 'sum(usd) as usd' (repeatable) [default: count]
-    ///
-    /// Functions: count, count(x), sum(x), min(x), max(x), mean(x), stddev(x), var(x), stddev_pop(x), var_pop(x),
-    /// first(x), last(x), max_by(x,y) (the x where y is largest), min_by(x,y), quantile(x,0.99), p99(x), approx_distinct(x),
-    /// reservoir_quantile(x,0.99) or reservoir_quantile(x,0.99,CAPACITY).
-    #[arg(long, value_name = "FUNCTION", value_parser = aggregates::parse)]
-    pub agg: Vec<Parsed>,
-    /// Add the column `firing`: on_time or late
-    #[arg(long)]
-    pub firing: bool,
-    /// Sort the results of a window by key
-    #[arg(long)]
-    pub sort: bool,
 }
 
 /// When windows fire.

@@ -11,24 +11,10 @@ const MAX_DAYS: i64 = 7_304_484;
 
 /// Reads a duration of either sign, exact to the nanosecond.
 ///
-/// Both forms of [jiff](https://docs.rs/jiff) are taken: the friendly one and ISO 8601. Days are 24 hours and weeks
-/// 7 days, because fixed durations know no zone; months and years have no fixed length and are refused. A plain `0`
-/// needs no unit, every other number does.
+/// Days are 24 hours and weeks 7 days, because fixed durations know no zone; months and years have no fixed length and are
+/// refused. What else is taken says [`parse_span`].
 pub fn parse(text: &str) -> Result<TimeDelta, String> {
-    let trimmed = text.trim();
-    if trimmed == "0" {
-        return Ok(TimeDelta::ZERO);
-    }
-    if !trimmed.is_empty()
-        && trimmed.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'-')
-    {
-        return Err(format!("{trimmed:?} has no unit; write {trimmed}s, {trimmed}ms or {trimmed}m"));
-    }
-    let too_long = || format!("{text:?} is too long; allowed are at most {MAX_DAYS}d, twenty thousand years");
-    let span: Span = trimmed.parse().map_err(|error: jiff::Error| match error.is_range() {
-        true => too_long(),
-        false => format!("{text:?} is not {ALLOWED}"),
-    })?;
+    let span = parse_span(text)?;
     if span.get_years() != 0 || span.get_months() != 0 {
         return Err(format!(
             "{text:?} counts months or years, which have no fixed length; write it in weeks, days, hours, minutes or seconds"
@@ -43,9 +29,31 @@ pub fn parse(text: &str) -> Result<TimeDelta, String> {
         + i128::from(span.get_nanoseconds());
     let delta = TimeDelta::from_nanos(nanos);
     if delta.max(-delta) > TimeDelta::from_days(MAX_DAYS) {
-        return Err(too_long());
+        return Err(too_long(text));
     }
     Ok(delta)
+}
+
+/// Reads how many of each unit a text says. Both forms of [jiff](https://docs.rs/jiff) are taken: the friendly one and
+/// ISO 8601. A plain `0` needs no unit, every other number does.
+pub(crate) fn parse_span(text: &str) -> Result<Span, String> {
+    let trimmed = text.trim();
+    if trimmed == "0" {
+        return Ok(Span::new());
+    }
+    if !trimmed.is_empty()
+        && trimmed.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'-')
+    {
+        return Err(format!("{trimmed:?} has no unit; write {trimmed}s, {trimmed}ms or {trimmed}m"));
+    }
+    trimmed.parse().map_err(|error: jiff::Error| match error.is_range() {
+        true => too_long(text),
+        false => format!("{text:?} is not {ALLOWED}"),
+    })
+}
+
+pub(crate) fn too_long(text: &str) -> String {
+    format!("{text:?} is too long; allowed are at most {MAX_DAYS}d, twenty thousand years")
 }
 
 /// Reads a duration that is zero or more: a bound, a delay, a tolerance.
@@ -60,8 +68,12 @@ pub fn parse_tolerance(text: &str) -> Result<TimeDelta, String> {
 pub fn parse_length(text: &str) -> Result<TimeDelta, String> {
     match parse(text)? {
         duration if duration > TimeDelta::ZERO => Ok(duration),
-        _ => Err(format!("{text:?} is no length; allowed is more than zero")),
+        _ => Err(no_length(text)),
     }
+}
+
+pub(crate) fn no_length(text: &str) -> String {
+    format!("{text:?} is no length; allowed is more than zero")
 }
 
 #[cfg(test)]

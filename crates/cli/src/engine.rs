@@ -10,14 +10,19 @@ use crate::args::{CadenceArg, LateFiringArg, OnNull, ReactivationArg, WindowArgs
 use crate::failure::{Failure, Outcome};
 
 /// Builds the operator for rows of `schema`.
-pub(crate) fn build(args: &WindowArgs, schema: &SchemaRef, partitions: usize) -> Outcome<WindowOperator> {
+pub(crate) fn build(
+    args: &WindowArgs,
+    window: &Window,
+    schema: &SchemaRef,
+    partitions: usize,
+) -> Outcome<WindowOperator> {
     let threads = args
         .resources
         .threads
         .map_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get), usize::from);
     let mut builder = WindowOperator::builder(schema.clone())
         .event_time(&args.input.time)
-        .window(window(args)?)
+        .window(window.clone())
         .watermark(strategy(args)?)
         .cadence(match args.watermark.cadence {
             CadenceArg::EveryRow => Cadence::EveryRow,
@@ -72,18 +77,6 @@ fn time_type(args: &WindowArgs, schema: &SchemaRef) -> DataType {
     schema.field_with_name(&args.input.time).map_or(DataType::Null, |field| field.data_type().clone())
 }
 
-fn window(args: &WindowArgs) -> Outcome<Window> {
-    let window = match (args.shape.tumble, args.shape.hop) {
-        (Some(size), _) => Window::tumbling(size),
-        (None, Some((size, slide))) => Window::sliding(size, slide),
-        (None, None) => return Err(Failure::usage(args.missing().unwrap_or_default())),
-    };
-    Ok(match args.shape.offset {
-        Some(offset) => window.offset(offset),
-        None => window,
-    })
-}
-
 fn strategy(args: &WindowArgs) -> Outcome<WatermarkStrategy> {
     match (args.watermark.bound, args.watermark.ascending, args.watermark.delay) {
         (Some(bound), ..) => Ok(WatermarkStrategy::bounded_out_of_orderness(bound)),
@@ -119,14 +112,16 @@ pub(crate) fn ingest_unit(
 /// An error of the operator in the words of the command line: its parameters are flags here.
 pub(crate) fn in_flags(error: &Error, args: &WindowArgs) -> String {
     let text = error.to_string();
-    let shape = if args.shape.hop.is_some() { "--hop" } else { "--tumble" };
     let (parameter, rest) = text.split_once(": ").unwrap_or(("", &text));
     let flag = match parameter {
         "event_time" => "--time".into(),
         "ingest_time" => "--ingest-time".into(),
         "max_future" => "--max-future".into(),
         "key" => "--key".into(),
-        "window" | "window size" | "window slide" => shape.into(),
+        "window" | "window size" | "window slide" | "window step" => {
+            args.shape.flag().unwrap_or_default().into()
+        }
+        "window zone" => "--zone".into(),
         "window offset" => "--offset".into(),
         "allowed_lateness" => "--lateness".into(),
         "idle_timeout" => "--idle".into(),

@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
+use highwater::Window;
 
 use crate::aggregates::Parsed;
 use crate::args::{OutputFormat, WindowArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{format_of, is_stdout};
 
-/// The format of each output.
+/// The windows, and the format of each output.
 pub(crate) struct Plan {
+    pub(crate) window: Window,
     pub(crate) out: OutputFormat,
     pub(crate) late: Option<OutputFormat>,
     pub(crate) rejected: Option<OutputFormat>,
@@ -20,10 +22,10 @@ pub(crate) struct Plan {
 impl WindowArgs {
     /// A choice that has not been made, and what to choose from.
     pub fn missing(&self) -> Option<&'static str> {
-        if self.shape.tumble.is_none() && self.shape.hop.is_none() {
+        if self.shape.flag().is_none() {
             return Some(
-                "choose the windows: --tumble SIZE (one after the other) or --hop SIZE,SLIDE (overlapping, a new one \
-                 every SLIDE)",
+                "choose the windows: --tumble SIZE (one after the other), --hop SIZE,SLIDE (overlapping, a new one every \
+                 SLIDE), or --cumulate SIZE,STEP (one after the other, with a result so far after every STEP)",
             );
         }
         let watermark = &self.watermark;
@@ -70,6 +72,7 @@ impl Plan {
             Some(path) => by_extension(flag, path, "").map(Some),
         };
         let plan = Plan {
+            window: args.shape.window()?,
             out,
             late: side("--late", &output.late)?,
             rejected: side("--rejected", &output.rejected)?,

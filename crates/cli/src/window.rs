@@ -52,7 +52,7 @@ pub fn run(args: &WindowArgs) -> Outcome<()> {
         }
         None => inputs.iter().map(|input| input.name.clone()).collect(),
     };
-    let operator = engine::build(args, &wanted, names.len().max(1))?;
+    let operator = engine::build(args, &plan.window, &wanted, names.len().max(1))?;
     let mut run = Run::new(args, &plan, &wanted, operator, values, &inputs)?;
     let batch_rows = args.resources.batch_rows as usize;
     let input_names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();

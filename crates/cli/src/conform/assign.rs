@@ -12,7 +12,7 @@ use highwater::{Aggregate, WindowOperator};
 use serde_json::Value as Json;
 
 use super::engine::window;
-use super::grid::Shape;
+use super::grid::{Form, Shape};
 use super::json::{int, int_or, list, text};
 use super::trace::Trace;
 use super::verdict::{Rule, Verdict};
@@ -22,7 +22,7 @@ use super::verdict::{Rule, Verdict};
 enum Function {
     /// Where the window starts.
     Start,
-    /// All windows, latest start first.
+    /// All windows, in Flink's order.
     Windows,
 }
 
@@ -60,22 +60,24 @@ pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
 
 /// A question, or what it asks for that is not supported.
 fn question(json: &Json) -> Result<Result<Question, String>, String> {
-    let (function, tumbling) = match text(json, "fn")? {
-        "window_start" => (Function::Start, true),
-        "tumbling" | "sql_tumble" => (Function::Windows, true),
-        "sliding" | "sql_hop" => (Function::Windows, false),
+    let (function, form) = match text(json, "fn")? {
+        "window_start" => (Function::Start, Form::Tumbling),
+        "tumbling" | "sql_tumble" => (Function::Windows, Form::Tumbling),
+        "sliding" | "sql_hop" => (Function::Windows, Form::Sliding),
+        "sql_cumulate" => (Function::Windows, Form::Cumulate),
         "session" | "merge" | "intersects" => return Ok(Err("sessions".into())),
-        "sql_cumulate" => return Ok(Err("cumulate windows".into())),
         other => return Ok(Err(format!("function {other}"))),
     };
     let size = int(json, "size")?;
-    let slide = if tumbling { size } else { int(json, "slide")? };
-    let shape = Shape { size, slide, offset: int_or(json, "offset", 0)?, tumbling };
+    let slide = match form {
+        Form::Tumbling => size,
+        Form::Sliding => int(json, "slide")?,
+        Form::Cumulate => int(json, "step")?,
+    };
+    let shape = Shape { form, size, slide, offset: int_or(json, "offset", 0)? };
     Ok(Ok(Question { function, ts: int(json, "ts")?, shape }))
 }
 
-/// Asks the engine all questions of one shape at once: each is a row with a key of its own, and at the end of input every
-/// window that has it fires.
 fn ask(questions: &[Question]) -> Result<Vec<Answer>, String> {
     let mut by_shape: BTreeMap<Shape, Vec<usize>> = BTreeMap::new();
     for (number, question) in questions.iter().enumerate() {
@@ -83,43 +85,51 @@ fn ask(questions: &[Question]) -> Result<Vec<Answer>, String> {
     }
     let mut answers = vec![Ok(Vec::new()); questions.len()];
     for (shape, numbers) in by_shape {
-        let times = numbers.iter().map(|&number| Some(questions[number].ts)).collect::<Int64Array>();
-        let keys = numbers.iter().map(|&number| Some(number as i64)).collect::<Int64Array>();
-        let columns: [(&str, ArrayRef); 2] = [("ts", Arc::new(times)), ("question", Arc::new(keys))];
-        let batch = RecordBatch::try_from_iter(columns).map_err(|error| error.to_string())?;
-        let operator = WindowOperator::builder(batch.schema())
-            .event_time("ts")
-            .event_time_unit(TimeUnit::Millisecond)
-            .key("question")
-            .window(window(shape))
-            .watermark(WatermarkStrategy::explicit())
-            .aggregate(Aggregate::count_all())
-            .build();
-        match operator {
-            Err(refusal) => {
-                numbers.iter().for_each(|&number| answers[number] = Err(refusal.to_string()));
+        let times: Vec<i64> = numbers.iter().map(|&number| questions[number].ts).collect();
+        match windows_of(shape, &times)? {
+            Err(refusal) => numbers.iter().for_each(|&number| answers[number] = Err(refusal.clone())),
+            Ok(found) => {
+                numbers.iter().zip(found).for_each(|(&number, windows)| answers[number] = Ok(windows));
             }
-            Ok(operator) => collect(operator, &batch, &mut answers).map_err(|error| error.to_string())?,
         }
     }
     Ok(answers)
 }
 
-fn collect(
-    mut operator: WindowOperator,
-    batch: &RecordBatch,
-    answers: &mut [Answer],
-) -> highwater::Result<()> {
+/// Asks the engine for the windows of many times at once, or why it refuses: each time is a row with a key of its own, and at
+/// the end of input every window that has it fires.
+pub(crate) fn windows_of(
+    shape: Shape,
+    times: &[i64],
+) -> Result<Result<Vec<Vec<(i64, i64)>>, String>, String> {
+    let numbers = (0..times.len() as i64).map(Some).collect::<Int64Array>();
+    let rows = times.iter().copied().map(Some).collect::<Int64Array>();
+    let columns: [(&str, ArrayRef); 2] = [("ts", Arc::new(rows)), ("question", Arc::new(numbers))];
+    let batch = RecordBatch::try_from_iter(columns).map_err(|error| error.to_string())?;
+    let operator = WindowOperator::builder(batch.schema())
+        .event_time("ts")
+        .event_time_unit(TimeUnit::Millisecond)
+        .key("question")
+        .window(window(shape))
+        .watermark(WatermarkStrategy::explicit())
+        .aggregate(Aggregate::count_all())
+        .build();
+    match operator {
+        Err(refusal) => Ok(Err(refusal.to_string())),
+        Ok(operator) => collect(operator, &batch).map(Ok).map_err(|error| error.to_string()),
+    }
+}
+
+fn collect(mut operator: WindowOperator, batch: &RecordBatch) -> highwater::Result<Vec<Vec<(i64, i64)>>> {
+    let mut windows = vec![Vec::new(); batch.num_rows()];
     let pushed = operator.push(0, batch)?;
     for fired in pushed.fired.iter().chain(&operator.finish()?.fired) {
         let column = |number: usize| fired.column(number).as_primitive::<Int64Type>().values();
         for ((&number, &start), &end) in column(0).iter().zip(column(1)).zip(column(2)) {
-            if let Ok(windows) = &mut answers[number as usize] {
-                windows.push((start, end));
-            }
+            windows[number as usize].push((start, end));
         }
     }
-    Ok(())
+    Ok(windows)
 }
 
 /// Whether an answer is the expected one, or by which rule it is another.
@@ -133,7 +143,10 @@ fn judge(question: &Question, answer: &Answer, expected: &Json) -> Result<Option
         Function::Start => vec![(int(expected, "start")?, 0)],
         Function::Windows => list(expected, "windows")?.iter().map(pair).collect::<Result<_, _>>()?,
     };
-    let found = as_listed(question.function, windows);
+    let found = match question.function {
+        Function::Start => windows.last().map(|&(start, _)| (start, 0)).into_iter().collect(),
+        Function::Windows => shape.as_listed(windows.clone()),
+    };
     if found == expected {
         return Ok(None);
     }
@@ -146,14 +159,6 @@ fn judge(question: &Question, answer: &Answer, expected: &Json) -> Result<Option
             .map(|windows| windows.iter().map(|held| (held.start, held.end)).collect::<Vec<_>>()),
     };
     if flinks == Some(expected) { Ok(Some(Rule::Arithmetic)) } else { Err(first) }
-}
-
-/// Flink's order: latest start first.
-fn as_listed(function: Function, windows: &[(i64, i64)]) -> Vec<(i64, i64)> {
-    match function {
-        Function::Start => windows.last().map(|&(start, _)| (start, 0)).into_iter().collect(),
-        Function::Windows => windows.iter().rev().copied().collect(),
-    }
 }
 
 fn pair(json: &Json) -> Result<(i64, i64), String> {
@@ -170,13 +175,16 @@ fn by_definition(question: &Question, windows: &[(i64, i64)]) -> Result<(), Stri
     if windows == exact { Ok(()) } else { Err(format!("by the definition {exact:?}, got {windows:?}")) }
 }
 
-/// Flink refuses. So must we, unless it is for an offset or for its mark of a missing time.
+/// Flink refuses. So must we, unless it is for an offset, for a step that does not divide the size, or for its mark of a
+/// missing time.
 fn judge_refusal(question: &Question, answer: &Answer, message: &str) -> Result<Option<Rule>, String> {
-    let Shape { size, slide, offset, .. } = question.shape;
+    let Shape { form, size, slide, offset } = question.shape;
+    let uneven = form == Form::Cumulate && size % slide.max(1) != 0 && message.contains("multiple");
     let windows = match answer {
         Err(_) if size <= 0 || slide <= 0 => return Ok(None),
         // Too many windows a row, for either.
         Err(_) if message.contains("size / slide") => return Ok(None),
+        Err(_) if uneven && slide > size => return Ok(None),
         Err(refusal) => return Err(format!("expected {message:?}, got {refusal:?}")),
         Ok(windows) => windows,
     };
@@ -184,6 +192,8 @@ fn judge_refusal(question: &Question, answer: &Answer, message: &str) -> Result<
         Rule::Offset
     } else if question.ts == i64::MIN && message.contains("Long.MIN_VALUE") {
         Rule::LowestTime
+    } else if uneven {
+        Rule::SqlWindow
     } else {
         return Err(format!("expected {message:?}, got {windows:?}"));
     };

@@ -12,7 +12,7 @@ use highwater::{Aggregate, LATE_WATERMARK, LateFiring, Output, TimeDelta, Window
 
 use super::answer::{Answer, Column, Firing, Kind, Value};
 use super::functions::{CountDistinct, Members};
-use super::grid::Shape;
+use super::grid::{Form, Shape};
 use super::trace::{Item, Row};
 
 /// What to build, from a trace's specification.
@@ -46,9 +46,10 @@ pub(crate) struct Replay {
 /// The shape as the engine's windows.
 pub(crate) fn window(shape: Shape) -> Window {
     let ms = TimeDelta::from_millis;
-    let window = match shape.tumbling {
-        true => Window::tumbling(ms(shape.size)),
-        false => Window::sliding(ms(shape.size), ms(shape.slide)),
+    let window = match shape.form {
+        Form::Tumbling => Window::tumbling(ms(shape.size)),
+        Form::Sliding => Window::sliding(ms(shape.size), ms(shape.slide)),
+        Form::Cumulate => Window::cumulate(ms(shape.size), ms(shape.slide)),
     };
     window.offset(ms(shape.offset))
 }

@@ -6,18 +6,28 @@ use highwater::watermark::END;
 /// A shape of windows in milliseconds, as a trace gives it: nothing is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Shape {
+    pub(crate) form: Form,
     pub(crate) size: i64,
+    /// The slide or step; of tumbling windows the size.
     pub(crate) slide: i64,
     pub(crate) offset: i64,
-    /// One window a time, whatever the size; only Flink makes a difference.
-    pub(crate) tumbling: bool,
+}
+
+/// How windows follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Form {
+    /// One window a time, whatever the size; only Flink makes a difference to sliding ones.
+    Tumbling,
+    Sliding,
+    /// Each a step longer than the one before, up to the size.
+    Cumulate,
 }
 
 /// A window that holds a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// Its start before clipping: what tells it from others.
-    pub(crate) id: i128,
+    /// Its bounds before clipping: what tells it from others.
+    pub(crate) id: (i128, i128),
     pub(crate) start: i64,
     pub(crate) end: i64,
     /// The watermark at which it fires.
@@ -30,21 +40,36 @@ pub(crate) struct Held {
 const MAX_WINDOWS: usize = 10_000_000;
 
 impl Shape {
-    /// The windows of a time by the definition, earliest first: those `offset + k * slide <= ts < offset + k * slide +
-    /// size` in arithmetic that has room, with bounds clipped to 64 bits. One whose end was clipped is due at the end of
-    /// input.
+    /// The windows of a time by the definition, earliest first, in arithmetic that has room and with bounds clipped to 64
+    /// bits. One whose end was clipped is due at the end of input.
     pub(crate) fn exact(&self, ts: i64, lateness: i64) -> Vec<Held> {
-        let [ts, size, slide, offset] = [ts, self.size, self.slide, self.offset].map(i128::from);
-        let last = (ts - offset).div_euclid(slide);
-        let first = (ts - offset - size).div_euclid(slide) + 1;
-        let held = |k: i128| {
-            let start = offset + k * slide;
-            let end = start + size;
+        let held = |(start, end): (i128, i128)| {
             let at = |watermark: i128| if end > i128::from(i64::MAX) { END } else { clip(watermark) };
             let (due, gone) = (at(end - 1), at(end - 1 + i128::from(lateness)));
-            Held { id: start, start: clip(start), end: clip(end), due, gone }
+            Held { id: (start, end), start: clip(start), end: clip(end), due, gone }
         };
-        (first..=last).map(held).collect()
+        let [ts, size, slide, offset] = [ts, self.size, self.slide, self.offset].map(i128::from);
+        if self.form == Form::Cumulate {
+            // those of the block around ts that end after it; of those whose end is clipped only the first
+            let start = offset + (ts - offset).div_euclid(size) * size;
+            let steps = (ts - start) / slide + 1..=(size + slide - 1) / slide;
+            let mut windows: Vec<Held> =
+                steps.map(|step| held((start, start + size.min(step * slide)))).collect();
+            windows.dedup_by_key(|held| held.due);
+            return windows;
+        }
+        // those with offset + k * slide <= ts < offset + k * slide + size
+        let last = (ts - offset).div_euclid(slide);
+        let first = (ts - offset - size).div_euclid(slide) + 1;
+        (first..=last).map(|k| offset + k * slide).map(|start| held((start, start + size))).collect()
+    }
+
+    /// In Flink's order: cumulating windows as they end, others latest start first.
+    pub(crate) fn as_listed(&self, mut earliest_first: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+        if self.form != Form::Cumulate {
+            earliest_first.reverse();
+        }
+        earliest_first
     }
 
     /// Flink's `getWindowStartWithOffset`, for the slide.
@@ -54,16 +79,21 @@ impl Shape {
         ts.wrapping_sub(behind)
     }
 
-    /// The windows of a time as Flink's assigners list them, latest start first. `None` if they would not come to an end.
+    /// The windows of a time as Flink's assigners list them, latest start first. `None` if they would not come to an end, and
+    /// for cumulating windows, which must be those of the definition.
     pub(crate) fn flinks(&self, ts: i64, lateness: i64) -> Option<Vec<Held>> {
+        if self.form == Form::Cumulate {
+            return None;
+        }
+        let tumbling = self.form == Form::Tumbling;
         let mut windows = Vec::new();
         let mut start = self.flinks_start(ts);
-        while self.tumbling || start > ts.wrapping_sub(self.size) {
+        while tumbling || start > ts.wrapping_sub(self.size) {
             let end = start.wrapping_add(self.size);
             let due = end.wrapping_sub(1);
             let gone = due.checked_add(lateness).unwrap_or(END);
-            windows.push(Held { id: start.into(), start, end, due, gone });
-            if self.tumbling {
+            windows.push(Held { id: (start.into(), end.into()), start, end, due, gone });
+            if tumbling {
                 break;
             }
             if windows.len() > MAX_WINDOWS {

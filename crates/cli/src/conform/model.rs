@@ -43,7 +43,7 @@ struct Open<'a> {
 struct State<'a> {
     rules: Rules,
     watermark: i64,
-    open: BTreeMap<(i128, Option<String>), Open<'a>>,
+    open: BTreeMap<((i128, i128), Option<String>), Open<'a>>,
     answer: Answer,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Model<'a> {
             true => self
                 .shape
                 .flinks(row.ts, self.lateness)
-                .ok_or_else(|| format!("input {at}: Flink's windows would not come to an end"))?,
+                .ok_or_else(|| format!("input {at}: it is not known which windows are Flink's"))?,
         };
         let mut taken = false;
         for held in windows {

@@ -8,7 +8,8 @@ use serde_json::Value as Json;
 
 use super::answer::{Answer, Column, Firing, Kind, list_difference};
 use super::engine::{Driver, Replay, Setup};
-use super::grid::Shape;
+use super::assign::windows_of;
+use super::grid::{Form, Shape};
 use super::json::{flag, index, indices, int, int_or, list, text};
 use super::model::{Model, Rules};
 use super::trace::{Item, Row, Trace};
@@ -30,6 +31,7 @@ pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
     match text(&trace.spec, "query")? {
         "aggregate" => aggregate(trace, assigner),
         "current_watermark" => current_watermark(trace, assigner),
+        "window_rows" => window_rows(trace, assigner),
         other => Ok(Verdict::NotSupported(format!("query {other}"))),
     }
 }
@@ -250,12 +252,18 @@ fn greatest_common_divisor(mut a: i64, mut b: i64) -> i64 {
     a
 }
 
-/// The one thing that Flink's planner refuses and we do not.
+/// Flink's planner refuses sizes that are not a multiple of the slide or step. We do so only where the step is the longer.
 fn refused(setup: &Setup, items: &[Item], expected: &Json) -> Result<Verdict, String> {
     let message = text(expected, "message")?;
-    let Shape { size, slide, .. } = setup.shape;
+    let Shape { form, size, slide, .. } = setup.shape;
     if size <= 0 || slide <= 0 || size % slide == 0 || !message.contains("multiple") {
         return Err(format!("expected {message:?}, which the specification does not show"));
+    }
+    if form == Form::Cumulate && slide > size {
+        return match Driver::new(setup, items) {
+            Err(_) => Ok(Verdict::Ok),
+            Ok(_) => Err(format!("expected {message:?}, got an operator")),
+        };
     }
     taken_anyway(setup, items)?;
     Ok(Verdict::of(vec![Rule::SqlWindow]))
@@ -265,7 +273,7 @@ fn refused(setup: &Setup, items: &[Item], expected: &Json) -> Result<Verdict, St
 fn current_watermark(trace: &Trace, assigner: Assigner) -> Result<Verdict, String> {
     const DAY: i64 = 86_400_000;
     // Any windows will do: the question is about watermarks.
-    let shape = Shape { size: DAY, slide: DAY, offset: 0, tumbling: true };
+    let shape = Shape { form: Form::Tumbling, size: DAY, slide: DAY, offset: 0 };
     let (setup, items) = (setup(&trace.spec, shape, assigner), trace.items()?);
     let replay = Driver::new(&setup, &items)?.row_by_row()?;
     let found = replay.answer.watermarks;
@@ -298,6 +306,35 @@ fn current_watermark(trace: &Trace, assigner: Assigner) -> Result<Verdict, Strin
         return Err(first);
     }
     Ok(Verdict::of(vec![Rule::SqlWatermark]))
+}
+
+/// The windows of each row, of which none is dropped, late or not.
+fn window_rows(trace: &Trace, assigner: Assigner) -> Result<Verdict, String> {
+    let window = &trace.spec["window"];
+    if let Some(what) = kind_not_supported(text(window, "kind")?) {
+        return Ok(Verdict::NotSupported(what));
+    }
+    let (setup, items) = (setup(&trace.spec, shape(window)?, assigner), trace.items()?);
+    let rows: Vec<(usize, i64)> = (items.iter().enumerate())
+        .filter_map(|(at, item)| if let Item::Row(row) = item { Some((at, row.ts)) } else { None })
+        .collect();
+    let times: Vec<i64> = rows.iter().map(|&(_, ts)| ts).collect();
+    let windows = windows_of(setup.shape, &times)?.map_err(|error| format!("the engine refuses: {error}"))?;
+    let of_row = |(&(at, _), windows): (&(usize, i64), Vec<(i64, i64)>)| {
+        setup.shape.as_listed(windows).into_iter().map(move |(start, end)| (at, start, end))
+    };
+    let found: Vec<_> = rows.iter().zip(windows).flat_map(of_row).collect();
+    let row = |row: &Json| Ok((index(row, "input_index")?, int(row, "start")?, int(row, "end")?));
+    let expected = list(&trace.expected, "rows")?.iter().map(row).collect::<Result<Vec<_>, String>>()?;
+    let watermarks = Driver::new(&setup, &items)?.row_by_row()?.answer.watermarks;
+    let expected_watermarks = expected_watermarks(trace)?;
+    let dropped = index(&trace.expected, "late_records_dropped_metric")?;
+    let show_watermark = |(at, value): &(usize, i64)| format!("{value} after input {at}");
+    let show = |(at, start, end): &(usize, i64, i64)| format!("[{start}, {end}) of input {at}");
+    let different = list_difference("window", &found, &expected, show)
+        .or_else(|| list_difference("watermark", &watermarks, &expected_watermarks, show_watermark))
+        .or_else(|| (dropped > 0).then(|| format!("late_records_dropped_metric: expected {dropped}, got 0")));
+    different.map_or(Ok(Verdict::Ok), Err)
 }
 
 /// The watermark before each row.

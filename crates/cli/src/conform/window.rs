@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::answer::{Answer, Column, Firing, Kind, Value, list_difference};
 use super::engine::{Driver, Replay, Setup};
-use super::grid::Shape;
+use super::grid::{Form, Shape};
 use super::json::{flag, index, indices, int, int_or, list, text};
 use super::model::{Model, Rules};
 use super::trace::{Item, Trace};
@@ -33,7 +33,7 @@ fn not_supported(spec: &Json) -> Result<Option<String>, String> {
 /// Why windows of this kind are not supported.
 pub(crate) fn kind_not_supported(kind: &str) -> Option<String> {
     match kind {
-        "tumbling" | "sliding" => None,
+        "tumbling" | "sliding" | "cumulate" => None,
         "session" | "session_dynamic" => Some("sessions".into()),
         other => Some(format!("{other} windows")),
     }
@@ -46,9 +46,13 @@ fn column(name: &Json) -> Result<Column, String> {
 /// The shape of windows in a specification.
 pub(crate) fn shape(window: &Json) -> Result<Shape, String> {
     let size = int(window, "size_ms")?;
-    let tumbling = text(window, "kind")? == "tumbling";
-    let slide = if tumbling { size } else { int(window, "slide_ms")? };
-    Ok(Shape { size, slide, offset: int_or(window, "offset_ms", 0)?, tumbling })
+    let (form, slide) = match text(window, "kind")? {
+        "tumbling" => (Form::Tumbling, size),
+        "sliding" => (Form::Sliding, int(window, "slide_ms")?),
+        "cumulate" => (Form::Cumulate, int(window, "step_ms")?),
+        other => return Err(format!("unknown windows {other:?}")),
+    };
+    Ok(Shape { form, size, slide, offset: int_or(window, "offset_ms", 0)? })
 }
 
 fn setup(spec: &Json) -> Result<Setup, String> {
