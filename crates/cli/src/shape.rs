@@ -105,9 +105,7 @@ impl Size {
         };
         let calendar = match calendar {
             Some((_, count)) if count <= 0 => return Err(duration::no_length(text)),
-            Some((unit, count)) => {
-                Some((unit, u32::try_from(count).map_err(|_| duration::too_long(text))?))
-            }
+            Some((unit, count)) => Some((unit, u32::try_from(count).map_err(|_| duration::too_long(text))?)),
             None => None,
         };
         Ok(Size { text: text.into(), length, calendar })

@@ -41,8 +41,8 @@ fn choices_that_must_be_made() {
         fails(&rows, "rows.csv --time ts --bound 5s"),
         said(
             2,
-            "choose the windows: --tumble SIZE (one after the other) or --hop SIZE,SLIDE (overlapping, a new one every \
-             SLIDE)"
+            "choose the windows: --tumble SIZE (one after the other), --hop SIZE,SLIDE (overlapping, a new one every SLIDE), \
+             or --cumulate SIZE,STEP (one after the other, with a result so far after every STEP)"
         )
     );
     assert_eq!(fails(&rows, "rows.csv --time ts --tumble 1m --bound 5s --ascending").0, 2);

@@ -296,8 +296,14 @@ fn a_failed_run_leaves_no_output() {
 fn help_version_and_completions() {
     let place = Place::new();
     let help = place.run("window --help").ok();
-    for wanted in ["Examples:", "--bound <D>", "turns of 1,024 rows", "--partition-by", "reservoir_quantile"]
-    {
+    for wanted in [
+        "Examples:",
+        "--bound <D>",
+        "turns of 1,024 rows",
+        "--partition-by",
+        "reservoir_quantile",
+        "--zone <ZONE>",
+    ] {
         assert!(help.contains(wanted), "{wanted}: {help}");
     }
     assert_eq!(place.run("--version").ok(), format!("highwater {}\n", env!("CARGO_PKG_VERSION")));

@@ -7,8 +7,8 @@ use highwater::watermark::{Cadence, END, NONE, Reactivation, WatermarkStrategy};
 use serde_json::Value as Json;
 
 use super::answer::{Answer, Column, Firing, Kind, list_difference};
-use super::engine::{Driver, Replay, Setup};
 use super::assign::windows_of;
+use super::engine::{Driver, Replay, Setup};
 use super::grid::{Form, Shape};
 use super::json::{flag, index, indices, int, int_or, list, text};
 use super::model::{Model, Rules};
