@@ -11,8 +11,9 @@ const MAX_DAYS: i64 = 7_304_484;
 
 /// Reads a duration of either sign, exact to the nanosecond.
 ///
-/// Days are 24 hours and weeks 7 days, because fixed durations know no zone; months and years have no fixed length and are
-/// refused. What else is taken says [`parse_span`].
+/// Both forms of [jiff](https://docs.rs/jiff) are taken: the friendly one and ISO 8601. Days are 24 hours and weeks
+/// 7 days, because fixed durations know no zone; months and years have no fixed length and are refused. A plain `0`
+/// needs no unit, every other number does.
 pub fn parse(text: &str) -> Result<TimeDelta, String> {
     let span = parse_span(text)?;
     if span.get_years() != 0 || span.get_months() != 0 {
@@ -34,8 +35,7 @@ pub fn parse(text: &str) -> Result<TimeDelta, String> {
     Ok(delta)
 }
 
-/// Reads how many of each unit a text says. Both forms of [jiff](https://docs.rs/jiff) are taken: the friendly one and
-/// ISO 8601. A plain `0` needs no unit, every other number does.
+/// Reads how many of each unit a text says, months and years included.
 pub(crate) fn parse_span(text: &str) -> Result<Span, String> {
     let trimmed = text.trim();
     if trimmed == "0" {

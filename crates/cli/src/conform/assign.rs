@@ -33,7 +33,7 @@ struct Question {
 }
 
 /// The windows of a time as `(start, end)`, earliest first; or why the engine refuses the shape.
-type Answer = Result<Vec<(i64, i64)>, String>;
+pub(crate) type Answer = Result<Vec<(i64, i64)>, String>;
 
 pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
     let mut questions = Vec::new();
@@ -78,6 +78,7 @@ fn question(json: &Json) -> Result<Result<Question, String>, String> {
     Ok(Ok(Question { function, ts: int(json, "ts")?, shape }))
 }
 
+/// Asks the engine all questions, those of one shape at once.
 fn ask(questions: &[Question]) -> Result<Vec<Answer>, String> {
     let mut by_shape: BTreeMap<Shape, Vec<usize>> = BTreeMap::new();
     for (number, question) in questions.iter().enumerate() {
@@ -86,22 +87,16 @@ fn ask(questions: &[Question]) -> Result<Vec<Answer>, String> {
     let mut answers = vec![Ok(Vec::new()); questions.len()];
     for (shape, numbers) in by_shape {
         let times: Vec<i64> = numbers.iter().map(|&number| questions[number].ts).collect();
-        match windows_of(shape, &times)? {
-            Err(refusal) => numbers.iter().for_each(|&number| answers[number] = Err(refusal.clone())),
-            Ok(found) => {
-                numbers.iter().zip(found).for_each(|(&number, windows)| answers[number] = Ok(windows));
-            }
+        for (&number, answer) in numbers.iter().zip(windows_of(shape, &times)?) {
+            answers[number] = answer;
         }
     }
     Ok(answers)
 }
 
-/// Asks the engine for the windows of many times at once, or why it refuses: each time is a row with a key of its own, and at
-/// the end of input every window that has it fires.
-pub(crate) fn windows_of(
-    shape: Shape,
-    times: &[i64],
-) -> Result<Result<Vec<Vec<(i64, i64)>>, String>, String> {
+/// Asks the engine for the windows of many times at once: each time is a row with a key of its own, and at the end of input
+/// every window that has it fires.
+pub(crate) fn windows_of(shape: Shape, times: &[i64]) -> Result<Vec<Answer>, String> {
     let numbers = (0..times.len() as i64).map(Some).collect::<Int64Array>();
     let rows = times.iter().copied().map(Some).collect::<Int64Array>();
     let columns: [(&str, ArrayRef); 2] = [("ts", Arc::new(rows)), ("question", Arc::new(numbers))];
@@ -115,12 +110,12 @@ pub(crate) fn windows_of(
         .aggregate(Aggregate::count_all())
         .build();
     match operator {
-        Err(refusal) => Ok(Err(refusal.to_string())),
-        Ok(operator) => collect(operator, &batch).map(Ok).map_err(|error| error.to_string()),
+        Err(refusal) => Ok(vec![Err(refusal.to_string()); times.len()]),
+        Ok(operator) => collect(operator, &batch).map_err(|error| error.to_string()),
     }
 }
 
-fn collect(mut operator: WindowOperator, batch: &RecordBatch) -> highwater::Result<Vec<Vec<(i64, i64)>>> {
+fn collect(mut operator: WindowOperator, batch: &RecordBatch) -> highwater::Result<Vec<Answer>> {
     let mut windows = vec![Vec::new(); batch.num_rows()];
     let pushed = operator.push(0, batch)?;
     for fired in pushed.fired.iter().chain(&operator.finish()?.fired) {
@@ -129,7 +124,7 @@ fn collect(mut operator: WindowOperator, batch: &RecordBatch) -> highwater::Resu
             windows[number as usize].push((start, end));
         }
     }
-    Ok(windows)
+    Ok(windows.into_iter().map(Ok).collect())
 }
 
 /// Whether an answer is the expected one, or by which rule it is another.

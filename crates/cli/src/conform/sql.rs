@@ -319,7 +319,8 @@ fn window_rows(trace: &Trace, assigner: Assigner) -> Result<Verdict, String> {
         .filter_map(|(at, item)| if let Item::Row(row) = item { Some((at, row.ts)) } else { None })
         .collect();
     let times: Vec<i64> = rows.iter().map(|&(_, ts)| ts).collect();
-    let windows = windows_of(setup.shape, &times)?.map_err(|error| format!("the engine refuses: {error}"))?;
+    let windows: Result<Vec<_>, String> = windows_of(setup.shape, &times)?.into_iter().collect();
+    let windows = windows.map_err(|error| format!("the engine refuses: {error}"))?;
     let of_row = |(&(at, _), windows): (&(usize, i64), Vec<(i64, i64)>)| {
         setup.shape.as_listed(windows).into_iter().map(move |(start, end)| (at, start, end))
     };
