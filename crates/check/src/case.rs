@@ -2,7 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 use highwater_oracle::{
-    Cadence, Function, Guard, LateFiring, NullPolicy, Op, Reactivation, Row, Spec, Strategy, Value,
+    Cadence, Function, Guard, LateFiring, NullPolicy, Op, Reactivation, Row, Spec, Strategy, Value, Windows,
 };
 
 /// A specification, the types of its columns, and what is done.
@@ -139,10 +139,12 @@ fn spec(u: &mut Unstructured<'_>, time: TimeType) -> Result<Spec> {
         _ => Cadence::EveryRow,
     };
     let aggregates = (0..u.int_in_range(1..=4)?).map(|_| aggregate(u)).collect::<Result<Vec<_>>>()?;
-    Ok(Spec {
+    let window = Windows::Aligned {
         size: if huge { i64::MAX / small(u, 1, 4)? } else { size },
         slide: if huge { i64::MAX / small(u, 1, 9)? } else { slide },
         offset: if u.ratio(1, 2)? { 0 } else { small(u, -40, 40)? },
+    };
+    Ok(Spec {
         allowed_lateness: match u.int_in_range(0..=9)? {
             0..=4 => 0,
             9 => i64::MAX,
@@ -165,7 +167,7 @@ fn spec(u: &mut Unstructured<'_>, time: TimeType) -> Result<Spec> {
         },
         late_firing: if u.arbitrary()? { LateFiring::Coalesced } else { LateFiring::PerRow },
         aggregates,
-        max_drift: None,
+        ..Spec::over(window)
     })
 }
 

@@ -20,7 +20,7 @@ use highwater::{
 };
 use highwater_oracle::{
     Cadence, Firing, Function, Guard, Kind, Late, LateFiring, NullPolicy, Op, Output, Reactivation, Reason,
-    Rejected, Row, Strategy, Value,
+    Rejected, Row, Strategy, Value, Windows,
 };
 
 use crate::case::{Case, KeyShape, Shape, TimeType};
@@ -45,7 +45,7 @@ impl Engine {
         let mut builder = WindowOperator::builder(schema.clone())
             .event_time("ts")
             .event_time_unit(TimeUnit::Millisecond)
-            .window(Window::sliding(span(spec.size), span(spec.slide)).offset(span(spec.offset)))
+            .window(window(&spec.window, span))
             .watermark(strategy(&spec.strategy, span))
             .cadence(match spec.cadence {
                 Cadence::EveryRow => watermark::Cadence::EveryRow,
@@ -173,6 +173,8 @@ impl Engine {
                 "on_time" => Kind::OnTime,
                 _ => Kind::Late,
             },
+            number: 0,
+            retraction: false,
             values: columns[self.keys + 2..columns.len() - 1]
                 .iter()
                 .map(|column| value(column, row))
@@ -190,6 +192,16 @@ fn each<T>(batches: &[RecordBatch], make: impl Fn(&RecordBatch, usize) -> T) -> 
 
 fn named<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
     batch.column_by_name(name).expect("the output has this column")
+}
+
+/// The engine's windows; random cases have aligned ones only.
+fn window(windows: &Windows, span: impl Fn(i64) -> TimeDelta) -> Window {
+    match windows {
+        Windows::Aligned { size, slide, offset } => {
+            Window::sliding(span(*size), span(*slide)).offset(span(*offset))
+        }
+        other => panic!("no case has {other:?}"),
+    }
 }
 
 fn strategy(strategy: &Strategy, span: impl Fn(i64) -> TimeDelta) -> WatermarkStrategy {

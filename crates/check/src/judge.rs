@@ -118,9 +118,10 @@ fn as_engine_types(expected: &mut [Firing], got: &[Firing], spec: &Spec) {
     }
 }
 
-/// Window bounds as a column of 32-bit days shows them.
+/// Window bounds as a column of 32-bit days shows them. The engine does not number its firings.
 fn clipped(mut fired: Vec<Firing>, time: TimeType) -> Vec<Firing> {
     for firing in &mut fired {
+        firing.number = 0;
         (firing.start, firing.end) = (shown(firing.start, time), shown(firing.end, time));
     }
     fired
@@ -153,7 +154,7 @@ impl Answers {
             let window = format!("[{}, {}) {}", firing.start, firing.end, bits(&firing.key));
             let line = format!("{window} {}", bits(&firing.values));
             match firing.kind {
-                Kind::OnTime => self.on_time.push(line),
+                Kind::Early | Kind::OnTime => self.on_time.push(line),
                 Kind::Late if spec.late_firing == LateFiring::PerRow => {
                     self.on_time.push(format!("late {line}"))
                 }

@@ -43,9 +43,11 @@ pub enum Op {
 /// Why a window fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The watermark reached its last tick.
+    /// Its trigger fired before the watermark reached its last tick.
+    Early,
+    /// The watermark reached its last tick, or it was full.
     OnTime,
-    /// A late row landed in it.
+    /// A row made it fire when the watermark had reached its last tick.
     Late,
 }
 
@@ -54,12 +56,17 @@ pub enum Kind {
 pub struct Firing {
     /// The key columns.
     pub key: Vec<Value>,
-    /// The window's start, clipped to `i64`.
+    /// The window's start, clipped to `i64`; of a count window the smallest time in it.
     pub start: i64,
-    /// The window's end, clipped to `i64`.
+    /// The window's end, clipped to `i64`; of a count window the largest time in it plus one.
     pub end: i64,
     /// Why it fired.
     pub kind: Kind,
+    /// How often this window and key have fired before. A session goes on from the largest number of those in it. A
+    /// retraction has the number of what it retracts.
+    pub number: u64,
+    /// Whether this takes back a result: it is that result, word for word, but for this mark.
+    pub retraction: bool,
     /// One value per aggregate.
     pub values: Vec<Value>,
 }
@@ -114,7 +121,7 @@ pub struct Counters {
     pub taken: u64,
     /// Rows whose windows had all expired.
     pub dropped_late: u64,
-    /// Rows in a gap between windows.
+    /// Rows in a gap between windows (of time, or of a key's rows).
     pub no_window: u64,
     /// Rows without a time.
     pub rejected_null: u64,

@@ -38,18 +38,30 @@
 //! ```
 
 mod aggregate;
+mod calendar;
+mod check;
+mod count;
+mod fire;
+mod input;
 mod io;
+mod judge;
 mod merge;
 mod oracle;
+mod pane;
 mod spec;
+mod trigger;
 mod value;
 mod watermark;
 mod window;
 
 pub use io::{Counters, Firing, Kind, Late, Op, Output, Reason, Rejected, Row};
+pub use jiff::civil::Weekday;
 pub use merge::Merge;
 pub use oracle::Oracle;
-pub use spec::{Cadence, Function, Guard, LateFiring, NullPolicy, Reactivation, Spec, Strategy};
+pub use spec::{
+    Cadence, CalendarUnit, Eviction, Evictor, Function, Guard, LateFiring, NullPolicy, Reactivation,
+    ResultMode, Spec, Strategy, Trigger, Windows,
+};
 pub use value::Value;
 pub use window::windows;
 

@@ -2,33 +2,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::aggregate::{Stored, aggregate};
+use crate::count::CountWindows;
+use crate::pane::Pane;
 use crate::watermark::Generator;
 use crate::window::Window;
-use crate::{
-    Cadence, Counters, Firing, Function, Guard, Kind, Late, LateFiring, MAX, Merge, NONE, NullPolicy, Op,
-    Output, Reactivation, Reason, Rejected, Row, Spec, Strategy, Value,
-};
+use crate::{Counters, Firing, LateFiring, Merge, NONE, Op, Output, Spec, Value, Windows};
 
 type Key = Vec<Value>;
 
 /// The naive operator. See the crate's documentation for its pseudo-code.
 #[derive(Clone, Debug)]
 pub struct Oracle {
-    spec: Spec,
-    merge: Merge,
-    generators: Vec<Generator>,
-    counters: Vec<Counters>,
+    pub(crate) spec: Spec,
+    pub(crate) merge: Merge,
+    pub(crate) generators: Vec<Generator>,
+    pub(crate) counters: Vec<Counters>,
     /// When each partition was last active, by the clock; unknown before the first reading.
-    last_activity: Vec<Option<i64>>,
-    clock: Option<i64>,
-    /// The merged watermark up to which windows have fired. Equal to the merge's between calls.
-    watermark: i64,
-    /// The rows of every window that exists, by key, in order of arrival.
-    windows: BTreeMap<Window, BTreeMap<Key, Vec<Stored>>>,
+    pub(crate) last_activity: Vec<Option<i64>>,
+    /// When any partition last had a row.
+    pub(crate) last_row: Option<i64>,
+    pub(crate) clock: Option<i64>,
+    /// The watermark up to which windows have fired. Equal to the merged one between calls.
+    pub(crate) watermark: i64,
+    /// To where quiet has raised the watermark.
+    pub(crate) flushed: i64,
+    /// Every window that exists, by key.
+    pub(crate) windows: BTreeMap<Window, BTreeMap<Key, Pane>>,
+    /// Those that count rows.
+    pub(crate) count_windows: CountWindows,
     /// What late rows have changed and is not yet fired again (`Coalesced` only; empty between calls).
-    dirty: BTreeSet<(Window, Key)>,
-    rows_seen: u64,
+    pub(crate) dirty: BTreeSet<(Window, Key)>,
+    pub(crate) rows_seen: u64,
 }
 
 impl Oracle {
@@ -40,9 +44,12 @@ impl Oracle {
             generators: vec![Generator::new(spec.strategy.clone()); spec.partitions],
             counters: vec![Counters::default(); spec.partitions],
             last_activity: vec![None; spec.partitions],
+            last_row: None,
             clock: None,
             watermark: NONE,
+            flushed: NONE,
             windows: BTreeMap::new(),
+            count_windows: CountWindows::default(),
             dirty: BTreeSet::new(),
             rows_seen: 0,
             spec,
@@ -67,22 +74,23 @@ impl Oracle {
                 self.merge.active(*p);
                 self.last_activity[*p] = self.clock;
             }
-            Op::AdvanceClock(reading) => self.advance_clock(*reading),
+            Op::AdvanceClock(reading) => self.advance_clock(*reading, &mut out)?,
             Op::EmitWatermarks => self.emit_all(),
             Op::FinishPartition(p) => self.merge.finish(*p),
             Op::Finish => (0..self.spec.partitions).for_each(|p| self.merge.finish(p)),
         }
         self.catch_up(&mut out)?;
         self.fire_dirty(|_| true, &mut out)?;
-        if self.spec.late_firing == LateFiring::Coalesced {
-            out.fired.sort_by_key(|f| (f.end, f.start));
+        let is_counted = matches!(self.spec.window, Windows::Count { .. });
+        if self.spec.late_firing == LateFiring::Coalesced && !is_counted {
+            out.fired = by_window(&out.fired);
         }
         Ok(out)
     }
 
     /// The merged watermark.
     pub fn watermark(&self) -> i64 {
-        self.merge.watermark()
+        self.merge.watermark().max(self.flushed)
     }
 
     /// The partition's emitted watermark; `MAX` once it has finished.
@@ -117,7 +125,7 @@ impl Oracle {
     /// Panics if an invariant does not hold. To be called between calls, while no aggregate has failed.
     pub fn validate(&self) {
         self.merge.validate();
-        assert_eq!(self.watermark, self.merge.watermark(), "windows lag behind the merged watermark");
+        assert_eq!(self.watermark, self.watermark(), "windows lag behind the merged watermark");
         assert!(self.dirty.is_empty(), "a late firing is owed");
         for (p, c) in self.counters.iter().enumerate() {
             let rejected = c.rejected_null + c.rejected_future + c.rejected_reference;
@@ -135,249 +143,22 @@ impl Oracle {
                 !window.is_expired(self.watermark, self.spec.allowed_lateness),
                 "expired, but kept: {window:?}"
             );
-            assert!(!keys.is_empty() && keys.values().all(|rows| !rows.is_empty()), "empty: {window:?}");
-        }
-    }
-
-    /// Everything that makes a call fail before it starts.
-    fn check(&self, op: &Op) -> Result<(), String> {
-        let partitions: Vec<usize> = match op {
-            Op::Push(p, _)
-            | Op::Watermark(p, _)
-            | Op::MarkIdle(p)
-            | Op::MarkActive(p)
-            | Op::FinishPartition(p) => {
-                vec![*p]
-            }
-            Op::PushAll(batches) => batches.iter().map(|(p, _)| *p).collect(),
-            Op::AdvanceClock(_) | Op::EmitWatermarks | Op::Finish => vec![],
-        };
-        if let Some(p) = partitions.iter().find(|&&p| p >= self.spec.partitions) {
-            return Err(format!("there is no partition {p}, only {}", self.spec.partitions));
-        }
-        match op {
-            Op::Push(_, rows) => self.check_rows(rows),
-            Op::PushAll(batches) => batches.iter().try_for_each(|(_, rows)| self.check_rows(rows)),
-            Op::Watermark(..) if self.spec.strategy != Strategy::Explicit => {
-                Err(format!("the watermark follows from the rows: {:?}", self.spec.strategy))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn check_rows(&self, rows: &[Row]) -> Result<(), String> {
-        if matches!(self.spec.guard, Guard::Clock(_)) && self.clock.is_none() {
-            return Err("the clock has not been read".to_owned());
-        }
-        if self.spec.null_policy == NullPolicy::Error && rows.iter().any(|row| row.time.is_none()) {
-            return Err("a row has no time".to_owned());
-        }
-        for (function, column) in &self.spec.aggregates {
-            let reads = !matches!(function, Function::CountAll | Function::Members);
-            if reads && rows.iter().any(|row| *column >= row.values.len()) {
-                return Err(format!("a row has no value column {column}"));
-            }
-        }
-        Ok(())
-    }
-
-    fn push(&mut self, p: usize, rows: &[Row], out: &mut Output) -> Result<(), String> {
-        for row in rows {
-            let id = self.rows_seen;
-            self.rows_seen += 1;
-            self.counters[p].rows_in += 1;
-            if let Some(time) = self.accept(p, id, row, out) {
-                self.judge(p, id, time, row, out)?;
-                self.feed(p, time, row);
-                self.catch_up(out)?;
-            }
-        }
-        if self.spec.cadence == Cadence::EveryBatch {
-            self.emit(p);
-            self.catch_up(out)?;
-        }
-        Ok(())
-    }
-
-    /// The row's time, unless it is unusable. Then the row is counted, handed back and forgotten: it is no activity,
-    /// and no generator sees it.
-    fn accept(&mut self, p: usize, id: u64, row: &Row, out: &mut Output) -> Option<i64> {
-        let counters = &mut self.counters[p];
-        let Some(time) = row.time else {
-            counters.rejected_null += 1;
-            if self.spec.null_policy == NullPolicy::Reject {
-                out.rejected.push(Rejected { row: id, reason: Reason::NullTime });
-            }
-            return None;
-        };
-        let (reference, tolerance) = match self.spec.guard {
-            Guard::None => return Some(time),
-            Guard::IngestTime(tolerance) => (row.ingest_time, tolerance),
-            Guard::Clock(tolerance) => (self.clock, tolerance),
-        };
-        let Some(reference) = reference else {
-            counters.rejected_reference += 1;
-            out.rejected.push(Rejected { row: id, reason: Reason::NullReference });
-            return None;
-        };
-        if time > reference.saturating_add(tolerance) {
-            counters.rejected_future += 1;
-            out.rejected.push(Rejected { row: id, reason: Reason::Future });
-            return None;
-        }
-        Some(time)
-    }
-
-    /// A row is judged by the watermark before it.
-    fn judge(&mut self, p: usize, id: u64, time: i64, row: &Row, out: &mut Output) -> Result<(), String> {
-        let (watermark, lateness) = (self.watermark, self.spec.allowed_lateness);
-        let counters = &mut self.counters[p];
-        let all = Window::of(&self.spec, time);
-        if all.is_empty() {
-            counters.no_window += 1;
-            return Ok(());
-        }
-        let open: Vec<Window> = all.iter().copied().filter(|w| !w.is_expired(watermark, lateness)).collect();
-        if open.is_empty() {
-            counters.dropped_late += 1;
-            out.late.push(Late { row: id, watermark });
-            return Ok(());
-        }
-        counters.taken += 1;
-        counters.late_taken += u64::from(watermark != NONE && time <= watermark);
-        counters.partly_late += u64::from(open.len() < all.len());
-
-        for window in open {
-            let stored = Stored { row: id, time, values: row.values.clone() };
-            let keys = self.windows.entry(window).or_default();
-            keys.entry(row.key.clone()).or_default().push(stored);
-            if window.is_due(watermark) {
-                match self.spec.late_firing {
-                    LateFiring::PerRow => out.fired.push(self.fire(&window, &row.key, Kind::Late)?),
-                    LateFiring::Coalesced => {
-                        self.dirty.insert((window, row.key.clone()));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The judged row is a sign of life and goes to its partition's generator. A finished partition has none.
-    fn feed(&mut self, p: usize, time: i64, row: &Row) {
-        self.last_activity[p] = self.clock;
-        if self.merge.is_finished(p) {
-            return;
-        }
-        if self.spec.reactivation == Reactivation::AtOnce {
-            self.merge.active(p);
-        }
-        let own = self.merge.own(p);
-        if self.spec.strategy == Strategy::Punctuated && row.marker.is_some_and(|w| w < own) {
-            self.counters[p].watermark_regressions += 1;
-        }
-        self.generators[p].see(time, row.marker);
-        match self.spec.cadence {
-            Cadence::EveryRow => self.emit(p),
-            Cadence::Every(interval) => {
-                if own == NONE || self.generators[p].proposal() > own.saturating_add(interval) {
-                    self.emit(p);
-                }
-            }
-            Cadence::EveryBatch | Cadence::OnRequest => {}
-        }
-    }
-
-    /// Emits what the partition's generator proposes, if it is news. That wakes the partition.
-    fn emit(&mut self, p: usize) {
-        let proposal = self.generators[p].proposal();
-        if proposal > self.merge.own(p) {
-            self.merge.active(p);
-            self.merge.set(p, proposal);
-        }
-    }
-
-    /// The same for all partitions, before the merged watermark moves once.
-    fn emit_all(&mut self) {
-        for p in 0..self.spec.partitions {
-            let proposal = self.generators[p].proposal();
-            if proposal > self.merge.own(p) {
-                self.merge.active(p);
-                self.merge.record(p, proposal);
-            }
-        }
-        self.merge.recompute();
-    }
-
-    fn explicit_watermark(&mut self, p: usize, w: i64) {
-        if w == MAX {
-            self.merge.finish(p);
-            return;
-        }
-        if self.merge.is_finished(p) {
-            return;
-        }
-        self.counters[p].watermark_regressions += u64::from(w < self.merge.own(p));
-        if self.spec.reactivation == Reactivation::AtOnce || w > self.merge.own(p) {
-            self.merge.active(p);
-            self.merge.set(p, w);
-        }
-    }
-
-    fn advance_clock(&mut self, reading: i64) {
-        if self.clock.is_some_and(|clock| reading < clock) {
-            return;
-        }
-        self.clock = Some(reading);
-        for p in 0..self.spec.partitions {
-            let last = *self.last_activity[p].get_or_insert(reading);
-            let quiet = i128::from(reading) - i128::from(last);
-            if self.spec.idle_timeout.is_some_and(|timeout| quiet > i128::from(timeout)) {
-                self.merge.idle(p);
+            let may_be_empty = self.spec.empties() || self.spec.evictor.is_some();
+            let is_empty = |pane: &Pane| pane.rows.is_empty() && !may_be_empty;
+            assert!(!keys.is_empty() && !keys.values().any(is_empty), "empty: {window:?}");
+            let merges = |other: &Window| other != window && other.touches(window);
+            let touching = self.windows.iter().filter(|(other, _)| self.spec.has_sessions() && merges(other));
+            for (other, theirs) in touching {
+                let both = keys.keys().find(|key| theirs.contains_key(*key));
+                assert!(both.is_none(), "key {both:?} has two sessions that touch: {window:?}, {other:?}");
             }
         }
     }
+}
 
-    /// Brings the windows up to the merged watermark: what became due fires, by end, then start; what expired goes.
-    fn catch_up(&mut self, out: &mut Output) -> Result<(), String> {
-        let (before, now, lateness) = (self.watermark, self.merge.watermark(), self.spec.allowed_lateness);
-        if now == before {
-            return Ok(());
-        }
-        self.watermark = now;
-        for (window, keys) in &self.windows {
-            if !window.is_due(before) && window.is_due(now) {
-                for key in keys.keys() {
-                    out.fired.push(self.fire(window, key, Kind::OnTime)?);
-                }
-            }
-        }
-        self.fire_dirty(|window| window.is_expired(now, lateness), out)?;
-        self.windows.retain(|window, _| !window.is_expired(now, lateness));
-        Ok(())
-    }
-
-    /// Fires what late rows have changed, in the windows chosen.
-    fn fire_dirty(&mut self, chosen: impl Fn(&Window) -> bool, out: &mut Output) -> Result<(), String> {
-        let (now, later) =
-            std::mem::take(&mut self.dirty).into_iter().partition(|(window, _)| chosen(window));
-        self.dirty = later;
-        let now: BTreeSet<(Window, Key)> = now;
-        for (window, key) in now {
-            out.fired.push(self.fire(&window, &key, Kind::Late)?);
-        }
-        Ok(())
-    }
-
-    /// The result of one key in one window, over all rows it holds now.
-    fn fire(&self, window: &Window, key: &Key, kind: Kind) -> Result<Firing, String> {
-        let (start, end) = window.clipped();
-        let rows = &self.windows[window][key];
-        let of = |(function, column): &(Function, usize)| {
-            aggregate(function, *column, rows)
-                .map_err(|problem| format!("window [{start}, {end}), key {key:?}: {problem}"))
-        };
-        let values = self.spec.aggregates.iter().map(of).collect::<Result<_, _>>()?;
-        Ok(Firing { key: key.clone(), start, end, kind, values })
-    }
+/// By end, then start; of a window in their order. A retraction stays with the firing that supersedes it.
+fn by_window(fired: &[Firing]) -> Vec<Firing> {
+    let mut superseding: Vec<&[Firing]> = fired.split_inclusive(|firing| !firing.retraction).collect();
+    superseding.sort_by_key(|group| group.last().map(|firing| (firing.end, firing.start)));
+    superseding.concat()
 }

@@ -37,6 +37,15 @@ impl Value {
         matches!(self, Value::Null)
     }
 
+    /// The value as a float, if it is a number.
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Value::Int(i) => Some(*i as f64),
+            Value::Float(f) => Some(*f),
+            _ => None,
+        }
+    }
+
     fn rank(&self) -> u8 {
         match self {
             Value::Null => 0,

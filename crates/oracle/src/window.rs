@@ -1,30 +1,47 @@
 //! Which windows hold a time, and when they are due and expired.
 
-use crate::{MAX, NONE, Spec};
+use crate::{MAX, NONE, Spec, Windows, calendar};
 
-/// Window `k` of a spec: `[offset + k * slide, offset + k * slide + size)`, in exact arithmetic.
-///
-/// Windows of one spec have one size, so ordering them by start is ordering them by end, then start.
+/// `[start, end)` in exact arithmetic. Windows are ordered by end, then start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Window {
-    start: i128,
-    end: i128,
+    pub(crate) end: i128,
+    pub(crate) start: i128,
 }
 
 impl Window {
-    /// The windows that hold `ts`, by start.
-    pub(crate) fn of(spec: &Spec, ts: i64) -> Vec<Window> {
-        let (size, slide, ts) = (i128::from(spec.size), i128::from(spec.slide), i128::from(ts));
-        let offset = i128::from(spec.offset).rem_euclid(slide);
-        // The last start at or before ts, then one slide back at a time while the window still holds ts.
-        let mut start = offset + (ts - offset).div_euclid(slide) * slide;
-        let mut found = Vec::new();
-        while ts < start + size {
-            found.push(Window { start, end: start + size });
-            start -= slide;
+    /// The windows that hold `ts`, by end, then start. For sessions: the row alone, with this gap, before it is merged with what
+    /// is there. Count windows know no time, and give none.
+    pub(crate) fn of(windows: &Windows, ts: i64, gap: i64) -> Vec<Window> {
+        let ts = i128::from(ts);
+        match windows {
+            Windows::Aligned { size, slide, offset } => aligned(ts, *size, *slide, *offset),
+            Windows::Cumulate { size, step, offset } => {
+                let start = floor(ts, *size, *offset);
+                let (last, step) = (start + i128::from(*size), i128::from(*step));
+                let ends = (1..).map(|k| start + k * step).take_while(|&end| end < last).chain([last]);
+                ends.filter(|&end| ts < end).map(|end| Window { start, end }).collect()
+            }
+            Windows::Session { .. } | Windows::SessionByValue { .. } => {
+                vec![Window { start: ts, end: ts + i128::from(gap) }]
+            }
+            Windows::Global => vec![Window { start: i64::MIN.into(), end: i128::from(i64::MAX) + 1 }],
+            Windows::Count { .. } => vec![],
+            Windows::Calendar { unit, multiple, zone, nanos_per_tick } => {
+                let (start, end) = calendar::bounds(*unit, *multiple, zone, *nanos_per_tick, ts);
+                vec![Window { start, end }]
+            }
         }
-        found.reverse();
-        found
+    }
+
+    /// Whether the two overlap, or one ends where the other starts.
+    pub(crate) fn touches(&self, other: &Window) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+
+    /// The smallest window that holds both.
+    pub(crate) fn cover(&self, other: &Window) -> Window {
+        Window { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
     /// The bounds as far as `i64` can hold them.
@@ -34,7 +51,7 @@ impl Window {
     }
 
     /// Whether the end does not fit `i64`: then only the end of input closes the window.
-    fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.end > i128::from(i64::MAX)
     }
 
@@ -58,7 +75,32 @@ impl Window {
     }
 }
 
-/// The windows of a spec that hold `ts`, as clipped `(start, end)`, by end, then start. Empty in a gap.
+/// The last point at or before `ts` of the grid with this distance.
+fn floor(ts: i128, distance: i64, offset: i64) -> i128 {
+    let distance = i128::from(distance);
+    let offset = i128::from(offset).rem_euclid(distance);
+    offset + (ts - offset).div_euclid(distance) * distance
+}
+
+/// From the last start at or before `ts` one slide back at a time, while the window still holds it.
+fn aligned(ts: i128, size: i64, slide: i64, offset: i64) -> Vec<Window> {
+    let (size, mut start) = (i128::from(size), floor(ts, slide, offset));
+    let mut found = Vec::new();
+    while ts < start + size {
+        found.push(Window { start, end: start + size });
+        start -= i128::from(slide);
+    }
+    found.reverse();
+    found
+}
+
+/// The windows of a spec that hold `ts`, as clipped `(start, end)`, by end, then start. Empty in a gap. Sessions as the row
+/// alone would make them; count windows and sessions whose gap is in the row have no answer, so the list is empty.
 pub fn windows(spec: &Spec, ts: i64) -> Vec<(i64, i64)> {
-    Window::of(spec, ts).iter().map(Window::clipped).collect()
+    let gap = match spec.window {
+        Windows::Session { gap } => gap,
+        Windows::SessionByValue { .. } => return vec![],
+        _ => 0,
+    };
+    Window::of(&spec.window, ts, gap).iter().map(Window::clipped).collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use highwater_oracle::{
     Cadence, Guard, Kind, LateFiring, NullPolicy, Op, Oracle, Output, Reactivation, Row, Spec, Strategy,
-    Value,
+    Value, Windows,
 };
 
 /// Numerical Recipes' linear congruential generator; its upper half is random enough.
@@ -32,9 +32,9 @@ impl Random {
 
 fn spec(r: &mut Random, late_firing: LateFiring) -> Spec {
     let size = r.between(1, 20);
+    let slide = if r.one_in(2) { size } else { r.between(1, 25) };
+    let window = Windows::Aligned { size, slide, offset: r.between(-30, 30) };
     Spec {
-        slide: if r.one_in(2) { size } else { r.between(1, 25) },
-        offset: r.between(-30, 30),
         allowed_lateness: r.of(&[0, 1, 7, 40, i64::MAX]),
         strategy: {
             let bound = r.between(0, 9);
@@ -54,7 +54,7 @@ fn spec(r: &mut Random, late_firing: LateFiring) -> Spec {
         guard: r.of(&[Guard::None, Guard::IngestTime(10)]),
         max_drift: Some(10),
         late_firing,
-        ..Spec::tumbling(size)
+        ..Spec::over(window)
     }
 }
 
@@ -118,6 +118,10 @@ fn last_counts(output: &Output) -> BTreeMap<(i64, i64, Vec<Value>), i64> {
     output.fired.iter().map(|f| ((f.start, f.end, f.key.clone()), count(&f.values[0]))).collect()
 }
 
+fn is_tumbling(window: &Windows) -> bool {
+    matches!(window, Windows::Aligned { size, slide, .. } if size == slide)
+}
+
 #[test]
 fn batch_cuts_do_not_matter_and_no_row_is_lost() {
     let (mut taken, mut late, mut lost) = (0, 0, 0);
@@ -143,7 +147,7 @@ fn batch_cuts_do_not_matter_and_no_row_is_lost() {
         assert!(counters.iter().enumerate().all(|(p, c)| other.counters(p) == *c), "seed {seed}");
         // Tumbling: each taken row is in the last word of exactly one window.
         let rows_taken: u64 = counters.iter().map(|c| c.taken).sum();
-        if per_row.size == per_row.slide {
+        if is_tumbling(&per_row.window) {
             assert_eq!(last_counts(&whole).values().sum::<i64>(), rows_taken as i64, "seed {seed}");
         }
         taken += rows_taken;

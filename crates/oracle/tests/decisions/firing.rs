@@ -1,12 +1,18 @@
 //! When windows fire, fire again, and expire.
 
-use highwater_oracle::{Cadence, Function, Kind, Late, LateFiring, MAX, Op, Row, Spec, Strategy, Value};
+use highwater_oracle::{
+    Cadence, Function, Kind, Late, LateFiring, MAX, Op, Row, Spec, Strategy, Value, Windows,
+};
 
 use crate::{Checked, fired, on_time, row};
 use Kind::{Late as LateKind, OnTime};
 
 fn explicit(size: i64, lateness: i64, late_firing: LateFiring) -> Spec {
     Spec { strategy: Strategy::Explicit, allowed_lateness: lateness, late_firing, ..Spec::tumbling(size) }
+}
+
+fn by_five() -> Windows {
+    Windows::Aligned { size: 10, slide: 5, offset: 0 }
 }
 
 #[test]
@@ -66,7 +72,7 @@ fn a_late_row_in_an_open_window_waits_for_it() {
 #[test]
 fn a_row_can_be_late_for_some_windows_only() {
     // Size 10, slide 5, lateness 0, watermark 9: 7 lies in [0, 10), expired (9 >= 9), and [5, 15), not due.
-    let mut oracle = Checked::new(Spec { slide: 5, ..explicit(10, 0, LateFiring::PerRow) });
+    let mut oracle = Checked::new(Spec { window: by_five(), ..explicit(10, 0, LateFiring::PerRow) });
     oracle.apply(Op::Watermark(0, 9));
     let output = oracle.times(0, &[7]);
     assert_eq!((output.fired, output.late), (vec![], vec![]));
@@ -79,7 +85,7 @@ fn a_row_can_be_late_for_some_windows_only() {
 fn per_row_fires_each_late_row_in_each_due_window() {
     // Size 10, slide 5, lateness 20, watermark 14: both windows of 7 are due (ends 10 and 15), none has expired
     // (9 + 20 = 29). Row 0 has fired in [0, 10) and [-5, 5) by then.
-    let mut oracle = Checked::new(Spec { slide: 5, ..explicit(10, 20, LateFiring::PerRow) });
+    let mut oracle = Checked::new(Spec { window: by_five(), ..explicit(10, 20, LateFiring::PerRow) });
     oracle.times(0, &[2]);
     assert_eq!(on_time(&oracle.apply(Op::Watermark(0, 14))), [(-5, 5, 1), (0, 10, 1)]);
     let late = |start, end, count| (start, end, LateKind, Value::Int(count));
@@ -91,7 +97,7 @@ fn per_row_fires_each_late_row_in_each_due_window() {
 
 #[test]
 fn coalesced_fires_each_changed_window_once_per_call() {
-    let mut oracle = Checked::new(Spec { slide: 5, ..explicit(10, 20, LateFiring::Coalesced) });
+    let mut oracle = Checked::new(Spec { window: by_five(), ..explicit(10, 20, LateFiring::Coalesced) });
     oracle.times(0, &[2]);
     oracle.apply(Op::Watermark(0, 14));
     let late = |start, end, count| (start, end, LateKind, Value::Int(count));

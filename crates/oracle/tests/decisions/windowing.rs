@@ -1,13 +1,13 @@
 //! Windows at the ends of `i64`, in gaps, with odd offsets.
 
-use highwater_oracle::{MAX, Op, Spec, Strategy, windows};
+use highwater_oracle::{MAX, Op, Spec, Strategy, Windows, windows};
 
 use crate::{Checked, on_time};
 
 const MIN: i64 = i64::MIN;
 
 fn sliding(size: i64, slide: i64, offset: i64) -> Spec {
-    Spec { slide, offset, ..Spec::tumbling(size) }
+    Spec::over(Windows::Aligned { size, slide, offset })
 }
 
 #[test]

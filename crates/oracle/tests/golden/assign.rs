@@ -1,6 +1,6 @@
 //! Group 01: which windows hold a time.
 
-use highwater_oracle::{Spec, windows};
+use highwater_oracle::{Spec, Windows, windows};
 use serde_json::Value as Json;
 
 use crate::trace::{group, list, text, time};
@@ -44,7 +44,7 @@ fn check(question: &Json, answer: &Json, checked: &mut Checked) {
         checked.exploding += 1;
         return;
     }
-    let ours = windows(&Spec { slide, offset, ..Spec::tumbling(size) }, ts);
+    let ours = windows(&Spec::over(Windows::Aligned { size, slide, offset }), ts);
     let exact = exact(ts, size, slide, offset);
     let clip = |t: i128| t.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
     let clipped: Vec<(i64, i64)> = exact.iter().map(|&(start, end)| (clip(start), clip(end))).collect();

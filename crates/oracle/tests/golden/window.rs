@@ -3,20 +3,16 @@
 use std::collections::BTreeMap;
 
 use highwater_oracle::{
-    Cadence, Counters, Firing, Function, Kind, LateFiring, MAX, Op, Oracle, Output, Reactivation, Row, Spec,
-    Strategy, Value, windows,
+    Cadence, Counters, Eviction, Evictor, Firing, Function, Kind, LateFiring, MAX, Op, Oracle, Output,
+    Reactivation, Row, Spec, Strategy, Trigger, Value, Windows, windows,
 };
 use serde_json::Value as Json;
 
 use crate::trace::{group, has_tag, index, list, text, time};
 
-/// The traces that aligned windows with the event-time trigger can answer.
+/// The traces of windows, but for those that are refused.
 fn is_ours(trace: &Json) -> bool {
-    let spec = &trace["spec"];
-    trace["kind"] == "window"
-        && ["tumbling", "sliding"].iter().any(|kind| spec["window"]["kind"] == *kind)
-        && spec["trigger"]["kind"] == "event_time"
-        && spec.get("evictor").is_none()
+    trace["kind"] == "window" && !has_tag(trace, "refused")
 }
 
 fn function(name: &str) -> Function {
@@ -41,12 +37,53 @@ fn columns(trace: &Json) -> Vec<&str> {
     names
 }
 
-fn spec(trace: &Json) -> Spec {
-    let (window, watermark) = (&trace["spec"]["window"], &trace["spec"]["watermark"]);
-    let size = time(&window["size_ms"]);
+/// The windows of a trace.
+pub(crate) fn window(json: &Json) -> Windows {
+    let or_zero = |name: &str| json.get(name).map_or(0, time);
+    let size = or_zero("size_ms");
+    match text(&json["kind"]) {
+        "tumbling" => Windows::Aligned { size, slide: size, offset: or_zero("offset_ms") },
+        "sliding" => Windows::Aligned { size, slide: time(&json["slide_ms"]), offset: or_zero("offset_ms") },
+        "cumulate" => Windows::Cumulate { size, step: time(&json["step_ms"]), offset: or_zero("offset_ms") },
+        "session" => Windows::Session { gap: time(&json["gap_ms"]) },
+        "session_dynamic" => Windows::SessionByValue { column: 0 },
+        "global" => Windows::Global,
+        other => unreachable!("windows {other}"),
+    }
+}
+
+/// A trigger, and whether it purges.
+fn trigger(json: &Json) -> (Trigger, bool) {
+    let count = || json["n"].as_u64().expect("a count");
+    let trigger = match text(&json["kind"]) {
+        "event_time" | "default" => Trigger::EventTime,
+        "count" => Trigger::Count(count()),
+        "early_count" => Trigger::EarlyCount(count()),
+        "continuous_event_time" => Trigger::EarlyEventTime(time(&json["interval_ms"])),
+        "delta" => Trigger::Delta { column: 0, threshold: time(&json["threshold"]) as f64 },
+        "purging" => return (trigger(&json["inner"]).0, true),
+        other => unreachable!("trigger {other}"),
+    };
+    (trigger, false)
+}
+
+fn evictor(json: &Json) -> Evictor {
+    let rule = match text(&json["kind"]) {
+        "count" => Eviction::Count(json["n"].as_u64().expect("a count")),
+        "time" => Eviction::Time(time(&json["keep_ms"])),
+        "delta" => Eviction::Delta { column: 0, threshold: time(&json["threshold"]) as f64 },
+        other => unreachable!("evictor {other}"),
+    };
+    Evictor { rule, after: json.get("after").is_some_and(|after| after == true) }
+}
+
+pub(crate) fn spec(trace: &Json) -> Spec {
+    let watermark = &trace["spec"]["watermark"];
+    let (trigger, purging) = trigger(&trace["spec"]["trigger"]);
     Spec {
-        slide: window.get("slide_ms").map_or(size, time),
-        offset: time(&window["offset_ms"]),
+        trigger,
+        purging,
+        evictor: trace["spec"].get("evictor").map(evictor),
         allowed_lateness: time(&trace["spec"]["allowed_lateness_ms"]),
         strategy: match text(&watermark["strategy"]) {
             "bounded" => Strategy::Bounded(time(&watermark["bound_ms"])),
@@ -66,7 +103,7 @@ fn spec(trace: &Json) -> Spec {
         partitions: index(&watermark["partitions"]),
         late_firing: LateFiring::PerRow,
         aggregates: columns(trace).into_iter().map(|name| (function(name), 0)).collect(),
-        ..Spec::tumbling(size)
+        ..Spec::over(window(&trace["spec"]["window"]))
     }
 }
 
