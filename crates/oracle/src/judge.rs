@@ -110,18 +110,18 @@ impl Oracle {
     /// What the key has in this window. Of a session: what it has in all sessions that the window covers, which are gone then;
     /// a late firing that one of them owed is left to the merged one.
     fn take(&mut self, window: &Window, key: &[Value]) -> Pane {
-        let has_sessions = self.spec.has_sessions();
-        let is_meant = |other: &Window| other == window || has_sessions && other.touches(window);
+        if !self.spec.has_sessions() {
+            let keys = self.windows.entry(*window).or_default();
+            return keys.remove(key).unwrap_or_default();
+        }
         let mut pane = Pane::default();
-        for (_, keys) in self.windows.iter_mut().filter(|(other, _)| is_meant(other)) {
+        for (_, keys) in self.windows.iter_mut().filter(|(other, _)| other.touches(window)) {
             if let Some(part) = keys.remove(key) {
                 pane.absorb(part);
             }
         }
         self.windows.retain(|_, keys| !keys.is_empty());
-        if has_sessions {
-            self.dirty.retain(|(other, dirty)| dirty != key || !other.touches(window));
-        }
+        self.dirty.retain(|(other, dirty)| dirty != key || !other.touches(window));
         pane
     }
 }

@@ -2,5 +2,6 @@
 
 mod assign;
 mod merge;
+mod query;
 mod trace;
 mod window;
