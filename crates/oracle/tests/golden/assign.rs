@@ -1,6 +1,6 @@
 //! Group 01: which windows hold a time.
 
-use highwater_oracle::{Spec, Windows, windows};
+use highwater_oracle::{MAX, Op, Oracle, Row, Spec, Strategy, Value, Windows, windows};
 use serde_json::Value as Json;
 
 use crate::trace::{group, list, text, time};
@@ -124,4 +124,94 @@ fn flink_assigns_the_same_windows() {
         exploding: 1,
     };
     assert_eq!(checked, expected);
+}
+
+/// Checks a table of another kind: `(question, answer)`.
+fn table(name: &str, check: impl Fn(&Json, &Json)) -> usize {
+    let table = group("01_assign").into_iter().find(|table| table["name"] == name).expect("a table");
+    let (questions, answers) = (list(&table["input"]), list(&table["expected"]["rows"]));
+    assert_eq!(questions.len(), answers.len());
+    questions.iter().zip(answers).for_each(|(question, answer)| check(question, answer));
+    questions.len()
+}
+
+/// `[start, end)` in JSON.
+fn bounds(json: &Json) -> (i64, i64) {
+    (time(&json[0]), time(&json[1]))
+}
+
+#[test]
+fn flink_cumulates_in_the_same_windows() {
+    let check = |question: &Json, answer: &Json| {
+        let [ts, size, step, offset] = ["ts", "size", "step", "offset"].map(|name| time(&question[name]));
+        if answer.get("error").is_some() {
+            let refused = size <= 0 || step <= 0;
+            assert_eq!(refused, text(&answer["message"]).contains("step > 0 and size > 0"), "{question}");
+            // A size that is no multiple of the step is taken: the last step is shorter.
+            assert!(refused || size % step != 0);
+            return;
+        }
+        let flinks: Vec<(i64, i64)> = list(&answer["windows"]).iter().map(bounds).collect();
+        assert_eq!(windows(&Spec::over(Windows::Cumulate { size, step, offset }), ts), flinks, "{question}");
+    };
+    assert_eq!(table("assign_sql_cumulate", check), 840);
+}
+
+#[test]
+fn flink_starts_the_same_sessions() {
+    let check = |question: &Json, answer: &Json| {
+        let (ts, gap) = (time(&question["ts"]), time(&question["gap"]));
+        // Flink's ends wrap around, ours are clipped.
+        let expected = match ts.checked_add(gap) {
+            Some(_) => bounds(&answer["windows"][0]),
+            None => (ts, MAX),
+        };
+        assert_eq!(windows(&Spec::over(Windows::Session { gap }), ts), [expected], "{question}");
+    };
+    assert_eq!(table("assign_session", check), 145);
+}
+
+/// The sessions of rows that reach from start to end.
+fn sessions(parts: &[(i64, i64)]) -> Vec<(i64, i64)> {
+    let spec = Spec { strategy: Strategy::Explicit, ..Spec::over(Windows::SessionByValue { column: 0 }) };
+    let mut oracle = Oracle::new(spec);
+    let row = |&(start, end): &(i64, i64)| Row {
+        time: Some(start),
+        values: vec![Value::Int(end - start)],
+        ..Row::default()
+    };
+    oracle.apply(&Op::Push(0, parts.iter().map(row).collect())).expect("valid rows");
+    oracle.validate();
+    let output = oracle.apply(&Op::Finish).expect("the end");
+    output.fired.iter().map(|firing| (firing.start, firing.end)).collect()
+}
+
+#[test]
+fn flink_merges_the_same_windows() {
+    let pairs = |question: &Json, answer: &Json| {
+        let (a, b) = (bounds(&question["a"]), bounds(&question["b"]));
+        let found = sessions(&[a, b]);
+        if answer["intersects"] == true {
+            assert_eq!(found, [bounds(&answer["cover"])], "{question}");
+        } else {
+            assert_eq!(found.len(), 2, "{question}");
+        }
+        assert_eq!(time(&answer["max_timestamp_a"]), a.1 - 1);
+    };
+    assert_eq!(table("window_intersects_cover", pairs), 213);
+
+    let sets = |question: &Json, answer: &Json| {
+        let parts: Vec<(i64, i64)> = list(&question["windows"]).iter().map(bounds).collect();
+        // What merges with nothing stays; a window that is there twice is one.
+        let mut expected = parts.clone();
+        for merge in list(&answer["merges"]) {
+            let from: Vec<(i64, i64)> = list(&merge["from"]).iter().map(bounds).collect();
+            expected.retain(|part| !from.contains(part));
+            expected.push(bounds(&merge["result"]));
+        }
+        expected.sort_by_key(|&(start, end)| (end, start));
+        expected.dedup();
+        assert_eq!(sessions(&parts), expected, "{question}");
+    };
+    assert_eq!(table("session_merge_sets", sets), 284);
 }

@@ -3,5 +3,6 @@
 mod assign;
 mod merge;
 mod query;
+mod sql;
 mod trace;
 mod window;
