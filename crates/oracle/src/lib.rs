@@ -41,27 +41,35 @@ mod aggregate;
 mod calendar;
 mod check;
 mod count;
+mod dedup;
 mod fire;
 mod input;
+mod interval_join;
 mod io;
 mod judge;
 mod merge;
 mod oracle;
+mod pairs;
 mod pane;
 mod spec;
+mod timers;
 mod trigger;
 mod value;
 mod watermark;
 mod window;
 
+pub use dedup::{Dedup, Verdict};
+pub use interval_join::{IntervalJoin, JoinCounters, Joined, Side};
 pub use io::{Counters, Firing, Kind, Late, Op, Output, Reason, Rejected, Row};
 pub use jiff::civil::Weekday;
 pub use merge::Merge;
 pub use oracle::Oracle;
+pub use pairs::{Pair, PairCounters, Pairs, Part};
 pub use spec::{
     Cadence, CalendarUnit, Eviction, Evictor, Function, Guard, LateFiring, NullPolicy, Reactivation,
     ResultMode, Spec, Strategy, Trigger, Windows,
 };
+pub use timers::Timers;
 pub use value::Value;
 pub use window::windows;
 

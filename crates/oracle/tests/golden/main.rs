@@ -4,5 +4,6 @@ mod assign;
 mod merge;
 mod query;
 mod sql;
+mod timers;
 mod trace;
 mod window;
