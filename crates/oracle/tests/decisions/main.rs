@@ -2,6 +2,7 @@
 
 use highwater_oracle::{Kind, Op, Oracle, Output, Row, Spec, Value};
 
+mod calendar;
 mod firing;
 mod input;
 mod merging;
