@@ -1,11 +1,16 @@
 //! One small test per decision, computed by hand.
 
-use highwater_oracle::{Kind, Op, Oracle, Output, Row, Spec, Value};
+use highwater_oracle::{Firing, Kind, Op, Oracle, Output, Row, Spec, Value};
 
 mod calendar;
+mod counting;
 mod firing;
 mod input;
+mod keyed;
 mod merging;
+mod results;
+mod sessions;
+mod triggers;
 mod values;
 mod watermarks;
 mod windowing;
@@ -48,6 +53,13 @@ impl Checked {
 /// The firings, as `(start, end, kind, first value)`.
 fn fired(output: &Output) -> Vec<(i64, i64, Kind, Value)> {
     output.fired.iter().map(|f| (f.start, f.end, f.kind, f.values[0].clone())).collect()
+}
+
+/// The firings of `count(*)`, as `(start, end, kind, number, retraction, count)`.
+fn results(output: &Output) -> Vec<(i64, i64, Kind, u64, bool, i64)> {
+    let count = |value: &Value| if let Value::Int(n) = value { *n } else { unreachable!("{value:?}") };
+    let simple = |f: &Firing| (f.start, f.end, f.kind, f.number, f.retraction, count(&f.values[0]));
+    output.fired.iter().map(simple).collect()
 }
 
 /// On-time firings of `count(*)`, as `(start, end, count)`; panics at a late one.
