@@ -52,7 +52,8 @@ impl Oracle {
         }
         let Windows::SessionByValue { column } = self.spec.window else { return Ok(()) };
         let is_gap = |value: &Value| matches!(value, Value::Int(gap) if *gap > 0);
-        match rows.iter().map(|row| &row.values[column]).find(|value| !is_gap(value)) {
+        let timed = rows.iter().filter(|row| row.time.is_some());
+        match timed.map(|row| &row.values[column]).find(|value| !is_gap(value)) {
             Some(value) => Err(format!("the gap of a row must be a positive integer, not {value:?}")),
             None => Ok(()),
         }

@@ -43,7 +43,7 @@ pub enum Op {
 /// Why a window fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Its trigger fired before the watermark reached its last tick.
+    /// Its trigger fired for a row before it was due, or for a time before its last tick.
     Early,
     /// The watermark reached its last tick, or it was full.
     OnTime,

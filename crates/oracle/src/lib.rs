@@ -4,21 +4,39 @@
 //! open window in a sorted map, and computes each result from scratch when it fires. It is slow on purpose. The
 //! real engine is compared with it on random input; where the two differ, the engine is wrong, or this is.
 //!
-//! In pseudo-code, and in the order in which the modules appear:
+//! In pseudo-code, and in the order in which a row meets the modules:
 //!
 //! ```text
 //! for each row of each batch:
-//!     reject it if its time is null, or too far ahead of a reference        (oracle)
+//!     reject it if its time is null, or too far ahead of a reference        (input)
 //!     W := the merged watermark
-//!     for each window of the row                                            (window)
+//!     for each window of the row                                            (window, calendar)
+//!         a session is what the row would make of the sessions it touches   (judge)
 //!         skip it if it has expired at W; else add the row to it
-//!         if it is already due at W: fire it again, as late                 (aggregate)
+//!         if it is due at W and goes by time: fire it again, as late
+//!         else: fire it if its trigger says so                              (trigger)
 //!     if every window had expired: the row is dropped, with W
 //!     show the row to its partition's generator                             (watermark)
-//!     let the cadence decide whether the partition's watermark rises        (oracle)
+//!     let the cadence decide whether the partition's watermark rises        (input)
 //!     recompute the merged watermark                                        (merge)
-//!     fire what became due, by end, then start; forget what expired         (oracle)
+//!     fire what became due, by time, end, start; forget what expired        (fire)
+//!
+//! fire a window and key:                                                    (pane)
+//!     nothing if it has no rows
+//!     evict, compute every aggregate from scratch, evict                    (aggregate)
+//!     retract the results that this one supersedes, give it, number it
+//!     empty the window if it purges
+//!
+//! when the clock advances:                                                  (fire)
+//!     partitions that are quiet become idle
+//!     if all have been quiet for long: W := the last tick of the windows that are open
+//!     fire early what the clock has reached and has new rows
+//!
+//! windows by number of rows have neither W nor lateness                     (count)
 //! ```
+//!
+//! Keyed state has oracles of its own, which know nothing of windows that aggregate: [`Timers`], [`Pairs`] (starts and ends),
+//! [`IntervalJoin`] and [`Dedup`].
 //!
 //! ```
 //! use highwater_oracle::{Function, Kind, Op, Oracle, Row, Spec, Strategy, Value};

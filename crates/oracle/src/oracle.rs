@@ -81,9 +81,8 @@ impl Oracle {
         }
         self.catch_up(&mut out)?;
         self.fire_dirty(|_| true, &mut out)?;
-        let is_counted = matches!(self.spec.window, Windows::Count { .. });
-        if self.spec.late_firing == LateFiring::Coalesced && !is_counted {
-            out.fired = by_window(&out.fired);
+        if self.spec.late_firing == LateFiring::Coalesced {
+            out.fired = self.by_window(&out.fired);
         }
         Ok(out)
     }
@@ -154,11 +153,18 @@ impl Oracle {
             }
         }
     }
-}
 
-/// By end, then start; of a window in their order. A retraction stays with the firing that supersedes it.
-fn by_window(fired: &[Firing]) -> Vec<Firing> {
-    let mut superseding: Vec<&[Firing]> = fired.split_inclusive(|firing| !firing.retraction).collect();
-    superseding.sort_by_key(|group| group.last().map(|firing| (firing.end, firing.start)));
-    superseding.concat()
+    /// The firings of a call by end, then start; of one window in order of events. A retraction stays with the firing that
+    /// supersedes it. Sessions of one end stay in order of events too, for one of them may have become the other. Count windows
+    /// have no other order than that.
+    fn by_window(&self, fired: &[Firing]) -> Vec<Firing> {
+        let place = |firing: &Firing| match self.spec.window {
+            Windows::Count { .. } => (0, 0),
+            _ if self.spec.has_sessions() => (firing.end, 0),
+            _ => (firing.end, firing.start),
+        };
+        let mut superseding: Vec<&[Firing]> = fired.split_inclusive(|firing| !firing.retraction).collect();
+        superseding.sort_by_key(|group| group.last().map(place));
+        superseding.concat()
+    }
 }

@@ -131,7 +131,7 @@ pub enum Windows {
         /// The silence that ends a session.
         gap: i64,
     },
-    /// The same with a gap from the row itself; a call with a row whose gap is no positive integer fails.
+    /// The same with a gap from the row itself; a call with a row that has a time, but no positive integer as gap, fails.
     SessionByValue {
         /// The value column with the gap.
         column: usize,

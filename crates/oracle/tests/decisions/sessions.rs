@@ -85,6 +85,9 @@ fn the_gap_comes_from_the_row() {
         let bad = Row { values: vec![bad], ..row(3, 1) };
         oracle.refuse(Op::Push(0, vec![row(2, 1), bad]));
     }
+    // A row that is rejected for its time needs none.
+    let rejected = Row { time: None, values: vec![Value::Null], ..Row::default() };
+    assert_eq!(oracle.apply(Op::Push(0, vec![rejected])).rejected.len(), 1);
     assert_eq!(on_time(&oracle.apply(Op::Finish)), [(0, 50, 2), (51, 56, 1)]);
 }
 
