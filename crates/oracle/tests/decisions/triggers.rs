@@ -5,7 +5,7 @@ use highwater_oracle::{
     Windows,
 };
 
-use crate::{Checked, fired, on_time, row};
+use crate::{Checked, on_time, row};
 use Kind::{Early, Late as LateKind, OnTime};
 
 fn spec(trigger: Trigger) -> Spec {
