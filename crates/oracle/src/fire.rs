@@ -40,14 +40,11 @@ impl Oracle {
         self.flushed = self.flushed.max(last.unwrap_or(NONE));
     }
 
-    /// Early firings by the clock, of windows that are not due: once for each reading. A row that came before the first
-    /// reading counts as come with it.
+    /// Early firings by the clock: once for each reading. A window that is due has nothing new, for it fires on time and for
+    /// each late row. A row that came before the first reading counts as come with it.
     fn fire_by_clock(&mut self, reading: i64, out: &mut Output) -> Result<(), String> {
         let Trigger::EarlyClock(interval) = self.spec.trigger else { return Ok(()) };
         for (window, keys) in &mut self.windows {
-            if window.is_due(self.watermark) {
-                continue;
-            }
             for (key, pane) in keys {
                 match pane.next_by_clock {
                     Some(time) if time <= reading => {
@@ -131,6 +128,7 @@ impl Oracle {
         now.iter().try_for_each(|(window, key)| self.fire(window, key, Kind::Late, out))
     }
 
+    /// A session that has become part of another has nothing of its own to fire.
     fn fire(&mut self, window: &Window, key: &[Value], kind: Kind, out: &mut Output) -> Result<(), String> {
         match self.windows.get_mut(window).and_then(|keys| keys.get_mut(key)) {
             Some(pane) => pane.fire(&self.spec, key, window.clipped(), kind, &mut out.fired),

@@ -22,7 +22,7 @@ pub struct Joined {
     pub time: i64,
 }
 
-/// What became of the rows of one input: `rows_in = taken + dropped_late`.
+/// What became of the rows of one input: `rows_in = taken + dropped_late + no_window`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JoinCounters {
     /// All rows.
@@ -31,6 +31,8 @@ pub struct JoinCounters {
     pub taken: u64,
     /// Late rows.
     pub dropped_late: u64,
+    /// Rows in a gap between windows; an interval has none.
+    pub no_window: u64,
 }
 
 /// Joins rows of equal keys (null equals null) with `left + lower <= right <= left + upper`, both inclusive, as soon as both

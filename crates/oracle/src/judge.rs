@@ -107,8 +107,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// What the key has in this window. Of a session: what it has in all sessions that the window covers, which are gone then;
-    /// a late firing that one of them owed is left to the merged one.
+    /// What the key has in this window. Of a session: what it has in all sessions that the window covers, which are gone then,
+    /// and with them the late firings that they owed.
     fn take(&mut self, window: &Window, key: &[Value]) -> Pane {
         if !self.spec.has_sessions() {
             let keys = self.windows.entry(*window).or_default();
@@ -121,7 +121,6 @@ impl Oracle {
             }
         }
         self.windows.retain(|_, keys| !keys.is_empty());
-        self.dirty.retain(|(other, dirty)| dirty != key || !other.touches(window));
         pane
     }
 }

@@ -36,7 +36,7 @@
 //! ```
 //!
 //! Keyed state has oracles of its own, which know nothing of windows that aggregate: [`Timers`], [`Pairs`] (starts and ends),
-//! [`IntervalJoin`] and [`Dedup`].
+//! [`IntervalJoin`], [`WindowJoin`] and [`Dedup`].
 //!
 //! ```
 //! use highwater_oracle::{Function, Kind, Op, Oracle, Row, Spec, Strategy, Value};
@@ -75,6 +75,7 @@ mod trigger;
 mod value;
 mod watermark;
 mod window;
+mod window_join;
 
 pub use dedup::{Dedup, Verdict};
 pub use interval_join::{IntervalJoin, JoinCounters, Joined, Side};
@@ -90,6 +91,7 @@ pub use spec::{
 pub use timers::Timers;
 pub use value::Value;
 pub use window::windows;
+pub use window_join::{JoinedInWindow, WindowJoin};
 
 /// The watermark of someone who has not spoken: nothing is late and nothing is due.
 pub const NONE: i64 = i64::MIN;

@@ -1,7 +1,7 @@
 //! Timers, pairs, joins and deduplication, beyond what the golden traces pin.
 
 use highwater_oracle::{
-    Dedup, IntervalJoin, Joined, MAX, Pair, Pairs, Part, Side, Timers, Value, Verdict, Windows,
+    Dedup, IntervalJoin, Joined, MAX, Pair, Pairs, Part, Side, Timers, Value, Verdict, WindowJoin, Windows,
 };
 
 use Side::{Left, Right};
@@ -124,6 +124,39 @@ fn rows_behind_the_merged_watermark_are_dropped_and_counted() {
     join.merge().finish(0);
     join.merge().finish(1);
     assert_eq!(join.push(Left, &key(1), MAX), []);
+}
+
+#[test]
+fn rows_of_one_window_are_joined_when_it_is_due() {
+    let mut join = WindowJoin::new(Windows::Aligned { size: 10, slide: 5, offset: 0 });
+    for (side, k, time) in [(Left, 1, 7), (Right, 1, 3), (Right, 1, 9), (Right, 2, 8), (Left, 1, 0)] {
+        join.push(side, &key(k), time);
+    }
+    join.merge().set(0, 9);
+    assert_eq!(join.advance(), []);
+    join.merge().set(1, 20);
+    let pairs = |found: Vec<highwater_oracle::JoinedInWindow>| {
+        found.iter().map(|j| (j.start, j.end, j.left, j.right)).collect::<Vec<_>>()
+    };
+    // [-5, 5) has left 1 (0) and right 0 (3), [0, 10) both left and right 0, 1; key 2 has no left row.
+    let expected = [(-5, 5, 1, 0), (0, 10, 0, 0), (0, 10, 0, 1), (0, 10, 1, 0), (0, 10, 1, 1)];
+    assert_eq!(pairs(join.advance()), expected);
+    // 4 lies in fired windows only; 6 lies in [5, 15) too.
+    join.push(Left, &key(1), 4);
+    join.push(Left, &key(1), 6);
+    join.merge().set(0, 15);
+    assert_eq!(pairs(join.advance()), [(5, 15, 0, 1), (5, 15, 3, 1)]);
+    let c = join.counters(Left);
+    assert_eq!((c.rows_in, c.taken, c.dropped_late), (4, 3, 1));
+    join.merge().finish(0);
+    join.merge().finish(1);
+    assert_eq!(join.advance(), []);
+}
+
+#[test]
+#[should_panic(expected = "windows that their times tell")]
+fn sessions_are_no_windows_to_join_in() {
+    WindowJoin::new(Windows::Session { gap: 10 });
 }
 
 #[test]
