@@ -4,10 +4,11 @@
 //! list of stretches of time with one offset each. In each stretch the local clock runs evenly, so the boundaries in
 //! it are found by arithmetic; what is left is the start of the stretch, where the clock jumps.
 //!
-//! Outside the years -9999 to 9999, which is what the time-zone library knows, a zone keeps its first or last offset.
+//! The calendar knows the days of the years -9999 to 9999. There are no boundaries but in these, so one window lies before all of
+//! them, and the last one never ends.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use crate::CalendarUnit;
 
@@ -15,23 +16,32 @@ const DAY: i128 = 86_400;
 const HOUR: i128 = 3_600;
 const NANOS: i128 = 1_000_000_000;
 
-/// The window that holds tick `ts`, as `(start, end)` in ticks. A boundary within a tick belongs to the next one.
+/// The zone of this name, by the rules that come with the library.
+pub(crate) fn zone(name: &str) -> Option<TimeZone> {
+    TimeZoneDatabase::bundled().get(name).ok()
+}
+
+/// The window that holds tick `ts`, as `(start, end)` in ticks.
 pub(crate) fn bounds(
     unit: CalendarUnit,
     multiple: i64,
-    zone: &str,
+    name: &str,
     nanos_per_tick: i64,
     ts: i128,
 ) -> (i128, i128) {
     #[expect(clippy::expect_used, reason = "the spec was checked")]
-    let zone = TimeZone::get(zone).expect("a zone that exists");
+    let zone = zone(name).expect("a zone that exists");
     let nanos_per_tick = i128::from(nanos_per_tick);
-    let second = (ts * nanos_per_tick).div_euclid(NANOS);
-    let boundaries = match unit {
+    let known =
+        first_instant(&zone, first_day_of_year(-9999))..first_instant(&zone, first_day_of_year(10_000));
+    // What lies outside is all alike.
+    let second = (ts * nanos_per_tick).div_euclid(NANOS).clamp(known.start - 1, known.end - 1);
+    let mut boundaries = match unit {
         CalendarUnit::Hour => hours(&zone, i128::from(multiple), second),
         _ => dates(&zone, unit, i128::from(multiple), second),
     };
-    let ticks = boundaries.iter().map(|second| -(-second * NANOS).div_euclid(nanos_per_tick));
+    boundaries.retain(|second| known.contains(second));
+    let ticks = boundaries.iter().map(|second| (second * NANOS).div_euclid(nanos_per_tick));
     let start = ticks.clone().filter(|&tick| tick <= ts).max().unwrap_or(i128::from(i64::MIN));
     let end = ticks.filter(|&tick| tick > ts).min().unwrap_or(i128::from(i64::MAX) + 1);
     (start, end)
@@ -66,7 +76,7 @@ fn stretches(zone: &TimeZone, from: i128, to: i128) -> Vec<Stretch> {
     found
 }
 
-/// The starts of local hours that are multiples of `multiple`, in the days around `second`.
+/// Where the clock shows an hour that is a multiple of `multiple`, or jumps over one, in the days around `second`.
 fn hours(zone: &TimeZone, multiple: i128, second: i128) -> Vec<i128> {
     let shown = |local: i128| local.rem_euclid(HOUR) == 0 && local.rem_euclid(DAY) / HOUR % multiple == 0;
     let mut found = Vec::new();
@@ -81,9 +91,9 @@ fn hours(zone: &TimeZone, multiple: i128, second: i128) -> Vec<i128> {
             }
             local += HOUR;
         }
-        // What the clock jumped over.
-        let left_out = before.unwrap_or(from)..from;
-        if left_out.into_iter().any(shown) {
+        // What the clock jumped over, forward (the time before the jump was not shown any more) or back (nor was that).
+        let left = before.unwrap_or(from);
+        if (left..from).any(shown) || (from + 1..left).any(shown) {
             found.push(stretch.from);
         }
         before = Some(to);
@@ -132,8 +142,12 @@ fn first_day_of(unit: CalendarUnit, number: i128) -> i128 {
         }
         CalendarUnit::Month => day_of_month(number),
         CalendarUnit::Quarter => day_of_month(number * 3),
-        CalendarUnit::Year => day_of_month(number * 12),
+        CalendarUnit::Year => first_day_of_year(1970 + number),
     }
+}
+
+fn first_day_of_year(year: i128) -> i128 {
+    day_of_month((year - 1970) * 12)
 }
 
 /// The first day of a month; January 1970 is month 0.
@@ -150,10 +164,10 @@ fn day_of_month(month: i128) -> i128 {
 fn year_and_month(day: i128) -> (i128, i128) {
     // 400 years have 146,097 days, so this is at most one year off.
     let mut year = 1970 + (day * 400).div_euclid(146_097);
-    while day_of_month((year - 1970) * 12) > day {
+    while first_day_of_year(year) > day {
         year -= 1;
     }
-    while day_of_month((year + 1 - 1970) * 12) <= day {
+    while first_day_of_year(year + 1) <= day {
         year += 1;
     }
     let months = (0..12).rev().find(|month| day_of_month((year - 1970) * 12 + month) <= day);

@@ -1,7 +1,8 @@
 //! What the user asks for. All times are ticks of one unit.
 
 use jiff::civil::Weekday;
-use jiff::tz::TimeZone;
+
+use crate::calendar;
 
 /// How a partition's watermark follows from its rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,7 +118,8 @@ pub enum Windows {
         offset: i64,
     },
     /// Each tumbling window of `size` as a series of windows that share its start and end a `step` later each; the
-    /// last one ends with it, also if `size` is no multiple of `step`.
+    /// last one ends with it, also if `size` is no multiple of `step`. Of those whose ends do not fit `i64` there is only
+    /// the first.
     Cumulate {
         /// Length of the longest window of a series.
         size: i64,
@@ -155,7 +157,7 @@ pub enum Windows {
         multiple: i64,
         /// The IANA name of the time zone.
         zone: String,
-        /// Length of a tick.
+        /// Length of a tick: of a second at most, or of a day, for days and longer units in UTC.
         nanos_per_tick: i64,
     },
 }
@@ -368,7 +370,12 @@ impl Spec {
                 positive("multiple", *multiple);
                 positive("nanos_per_tick", *nanos_per_tick);
                 assert!(*unit != CalendarUnit::Hour || *multiple <= 24, "a day has no {multiple} hours");
-                assert!(TimeZone::get(zone).is_ok(), "there is no zone {zone}");
+                assert!(calendar::zone(zone).is_some(), "there is no zone {zone}");
+                let has_hours = *nanos_per_tick <= 1_000_000_000;
+                assert!(
+                    has_hours || zone == "UTC" && *unit != CalendarUnit::Hour,
+                    "ticks of days have no hours"
+                );
             }
         }
         match self.trigger {

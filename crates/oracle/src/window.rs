@@ -16,12 +16,7 @@ impl Window {
         let ts = i128::from(ts);
         match windows {
             Windows::Aligned { size, slide, offset } => aligned(ts, *size, *slide, *offset),
-            Windows::Cumulate { size, step, offset } => {
-                let start = floor(ts, *size, *offset);
-                let (last, step) = (start + i128::from(*size), i128::from(*step));
-                let ends = (1..).map(|k| start + k * step).take_while(|&end| end < last).chain([last]);
-                ends.filter(|&end| ts < end).map(|end| Window { start, end }).collect()
-            }
+            Windows::Cumulate { size, step, offset } => cumulate(ts, *size, *step, *offset),
             Windows::Session { .. } | Windows::SessionByValue { .. } => {
                 vec![Window { start: ts, end: ts + i128::from(gap) }]
             }
@@ -91,6 +86,21 @@ fn aligned(ts: i128, size: i64, slide: i64, offset: i64) -> Vec<Window> {
         start -= i128::from(slide);
     }
     found.reverse();
+    found
+}
+
+/// Ends one step after the other up to the last; only one of them open.
+fn cumulate(ts: i128, size: i64, step: i64, offset: i64) -> Vec<Window> {
+    let start = floor(ts, size, offset);
+    let last = start + i128::from(size);
+    let mut found = Vec::new();
+    let mut end = start;
+    while end < last && !found.last().is_some_and(Window::is_open) {
+        end = (end + i128::from(step)).min(last);
+        if ts < end {
+            found.push(Window { start, end });
+        }
+    }
     found
 }
 

@@ -95,6 +95,11 @@ fn a_date_that_comes_back_starts_no_second_day() {
     let goose_bay = spec(Day, 1, "America/Goose_Bay");
     assert_window(&goose_bay, &["2010-11-07T03:30"], "2010-11-07T03:00", "2010-11-08T04:00");
     assert_window(&goose_bay, &["2010-11-07T02:30"], "2010-11-06T03:00", "2010-11-07T03:00");
+    // The hour is another one with the jump, and with the second midnight.
+    let hourly = spec(Hour, 1, "America/Goose_Bay");
+    assert_window(&hourly, &["2010-11-07T02:30"], "2010-11-07T02:00", "2010-11-07T03:00");
+    assert_window(&hourly, &["2010-11-07T03:00"], "2010-11-07T03:00", "2010-11-07T03:01");
+    assert_window(&hourly, &["2010-11-07T03:30"], "2010-11-07T03:01", "2010-11-07T04:00");
 }
 
 #[test]
@@ -155,24 +160,38 @@ fn any_unit_of_ticks() {
     };
     let (start, end) = (instant("2024-02-29T23:00"), instant("2024-03-31T22:00"));
     assert_eq!(windows_of(1_000_000, end * 1000 - 1), [(start * 1000, end * 1000)]);
-    // Ticks of a day: the month starts an hour before 1 March in UTC, so 1 March is the first whole tick.
-    let day = 86_400;
-    assert_eq!(windows_of(day * 1_000_000_000, 19_800), [(19_783, 19_814)]);
-    assert_eq!((19_783 * day, 19_814 * day), (instant("2024-03-01"), instant("2024-04-01")));
 }
 
 #[test]
-fn the_calendar_has_no_end() {
-    // 9223372036854775807 s are some 292 billion years, and the window there is open.
-    for unit in [Hour, Day, Week(Weekday::Monday), Month, Quarter, Year] {
-        for zone in ["UTC", "Europe/Berlin", "Asia/Kolkata"] {
-            for ts in [i64::MIN, i64::MIN + 1, -400_000_000_000, 400_000_000_000, i64::MAX - 1, i64::MAX] {
-                let found = windows(&spec(unit, 1, zone), ts);
-                let [(start, end)] = found[..] else { unreachable!("{found:?}") };
-                assert!(start <= ts && (ts < end || end == i64::MAX), "{ts} is not in {found:?}");
-            }
-        }
+fn ticks_of_days() {
+    let months = |ts| {
+        let zone = "UTC".to_owned();
+        let nanos_per_tick = 86_400 * 1_000_000_000;
+        windows(&Spec::over(Windows::Calendar { unit: Month, multiple: 1, zone, nanos_per_tick }), ts)
+    };
+    assert_eq!((19_783 * 86_400, 19_814 * 86_400), (instant("2024-03-01"), instant("2024-04-01")));
+    assert_eq!(months(19_800), [(19_783, 19_814)]);
+    assert_eq!(months(19_814), [(19_814, 19_844)]);
+}
+
+#[test]
+fn the_calendar_ends_with_its_years() {
+    // 1 January -9999 and 31 December 9999. The parser takes no instant that close to the ends.
+    let (first, last) = (instant("-009999-01-03T00:00") - 2 * 86_400, instant("9999-12-30") + 86_400);
+    let daily = spec(Day, 1, "UTC");
+    assert_eq!(windows(&daily, first), [(first, first + 86_400)]);
+    for before in [i64::MIN, -1_000_000_000_000, first - 1] {
+        assert_eq!(windows(&daily, before), [(i64::MIN, first)], "{before}");
     }
+    assert_eq!(windows(&daily, last - 1), [(last - 86_400, last)]);
+    for after in [last, last + 86_400, 1_000_000_000_000, i64::MAX] {
+        assert_eq!(windows(&daily, after), [(last, i64::MAX)], "{after}");
+    }
+    // The last hour that is a multiple of 7 is 21 o'clock; the last multiple of 3 years from 1970 is 9997.
+    let hourly = spec(Hour, 7, "UTC");
+    assert_eq!(windows(&hourly, i64::MAX), [(last + 21 * 3_600, i64::MAX)]);
+    assert_eq!(windows(&hourly, i64::MIN), [(i64::MIN, first)]);
+    assert_eq!(windows(&spec(Year, 3, "UTC"), i64::MAX), [(instant("9997-01-01"), i64::MAX)]);
 }
 
 #[test]

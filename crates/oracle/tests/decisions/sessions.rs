@@ -142,8 +142,8 @@ fn early_firings_keep_their_rhythm_through_a_merge() {
 
 #[test]
 fn an_interval_cut_to_the_end_of_a_session_stays_cut_when_the_session_grows() {
-    // As in Flink: the first early firing of [0, 10) would be at 100, which is cut to 9; 5 makes it [0, 15), and 9 stays. From there
-    // the next one is 109, cut to 14: the on-time firing.
+    // As in Flink: the first early firing of [0, 10) would be at 100, which is cut to 9; 5 makes it [0, 15), and 9 stays. Then
+    // it would be at 109, which is cut to 14: the on-time firing.
     let spec = Spec { trigger: Trigger::EarlyEventTime(100), ..session(10, 0, LateFiring::PerRow) };
     let mut oracle = Checked::new(spec);
     oracle.times(0, &[0, 5]);

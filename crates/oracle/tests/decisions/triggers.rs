@@ -270,6 +270,9 @@ fn every_step_of_a_series_is_a_window() {
     let spec = Spec { window, ..spec(Trigger::EventTime) };
     assert_eq!(highwater_oracle::windows(&spec, 5), [(1, 9), (1, 11)]);
     assert_eq!(highwater_oracle::windows(&spec, 0), [(-9, 1)]);
+    // MAX - 7 is ...800: the step of 4 fits, that of 8 does not, nor does the last.
+    let window = Windows::Cumulate { size: 100, step: 4, offset: 0 };
+    assert_eq!(highwater_oracle::windows(&Spec::over(window), MAX - 6), [(MAX - 7, MAX - 3), (MAX - 7, MAX)]);
     let mut oracle = Checked::new(spec);
     // 1 lies in [1, 5), [1, 9), [1, 11); 10 in the last only.
     oracle.times(0, &[1, 10]);
