@@ -123,7 +123,7 @@ pub enum Windows {
     Cumulate {
         /// Length of the longest window of a series.
         size: i64,
-        /// Distance between ends.
+        /// Distance between ends; at most the size.
         step: i64,
         /// Shifts the starts; any value, taken modulo `size`.
         offset: i64,
@@ -359,6 +359,7 @@ impl Spec {
             Windows::Cumulate { size, step, .. } => {
                 positive("size", *size);
                 positive("step", *step);
+                assert!(step <= size, "a step of {step} is longer than the size, {size}");
             }
             Windows::Session { gap } => positive("gap", *gap),
             Windows::SessionByValue { .. } | Windows::Global => {}

@@ -37,7 +37,7 @@ fn window(r: &mut Random) -> Windows {
             let slide = if r.one_in(2) { size } else { r.between(1, 25) };
             Windows::Aligned { size, slide, offset: r.between(-30, 30) }
         }
-        4 => Windows::Cumulate { size, step: r.between(1, 8), offset: r.between(-30, 30) },
+        4 => Windows::Cumulate { size, step: r.between(1, size), offset: r.between(-30, 30) },
         5..7 => Windows::Session { gap: size },
         7 => Windows::SessionByValue { column: 0 },
         8 => Windows::Global,
