@@ -10,14 +10,12 @@ use crate::{Firing, Kind, Spec, Value};
 /// in them, and the largest plus one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CountWindows {
-    /// How many rows of a key have come.
-    arrived: BTreeMap<Vec<Value>, u64>,
-    /// Windows that are not full, by key and number.
-    open: BTreeMap<(Vec<Value>, u64), Pane>,
+    /// The rows of each key that windows to come can hold, and how many have come since the last window.
+    keys: BTreeMap<Vec<Value>, (Vec<Stored>, u64)>,
 }
 
 impl CountWindows {
-    /// A row joins its windows; one that is full fires. Tells whether there was one.
+    /// A row of a key. After every `slide` of them, the last `size` are a window, as far as there are so many.
     pub(crate) fn push(
         &mut self,
         spec: &Spec,
@@ -25,35 +23,42 @@ impl CountWindows {
         key: &[Value],
         row: &Stored,
         fired: &mut Vec<Firing>,
-    ) -> Result<bool, String> {
-        let arrived = self.arrived.entry(key.to_vec()).or_default();
-        let place = *arrived;
-        *arrived += 1;
-        // Window k holds the places k * slide to k * slide + size - 1.
-        let first = if place < size { 0 } else { (place - size) / slide + 1 };
-        for k in first..=place / slide {
-            let pane = self.open.entry((key.to_vec(), k)).or_default();
-            pane.rows.push(row.clone());
-            if place - k * slide == size - 1 {
-                let mut full = self.open.remove(&(key.to_vec(), k)).unwrap_or_default();
-                let bounds = bounds(&full);
-                full.fire(spec, key, bounds, Kind::OnTime, fired)?;
-            }
+    ) -> Result<(), String> {
+        let (rows, since) = self.keys.entry(key.to_vec()).or_default();
+        rows.push(row.clone());
+        *since += 1;
+        if *since < slide {
+            return Ok(());
         }
-        Ok(first <= place / slide)
+        *since = 0;
+        rows.drain(..rows.len().saturating_sub(size as usize));
+        fire(spec, key, rows, fired)?;
+        if size == slide {
+            rows.clear();
+        }
+        Ok(())
     }
 
-    /// The end of input: what is not full fires as it is, by end, then start.
-    pub(crate) fn finish(&mut self, spec: &Spec, fired: &mut Vec<Firing>) -> Result<(), String> {
+    /// The end of input: rows that have come since the last window are in one more, by end, then start.
+    pub(crate) fn finish(&mut self, spec: &Spec, size: u64, fired: &mut Vec<Firing>) -> Result<(), String> {
         let mut rest = Vec::new();
-        for ((key, _), mut pane) in std::mem::take(&mut self.open) {
-            let bounds = bounds(&pane);
-            pane.fire(spec, &key, bounds, Kind::OnTime, &mut rest)?;
+        for (key, (mut rows, since)) in std::mem::take(&mut self.keys) {
+            if since > 0 {
+                rows.drain(..rows.len().saturating_sub(size as usize));
+                fire(spec, &key, &rows, &mut rest)?;
+            }
         }
         rest.sort_by_key(|firing| (firing.end, firing.start));
         fired.extend(rest);
         Ok(())
     }
+}
+
+fn fire(spec: &Spec, key: &[Value], rows: &[Stored], fired: &mut Vec<Firing>) -> Result<(), String> {
+    let mut pane = Pane::default();
+    pane.rows = rows.to_vec();
+    let bounds = bounds(&pane);
+    pane.fire(spec, key, bounds, Kind::OnTime, fired)
 }
 
 fn bounds(pane: &Pane) -> (i64, i64) {

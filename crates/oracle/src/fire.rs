@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::window::Window;
-use crate::{Kind, MAX, NONE, Oracle, Output, Trigger, Value, trigger};
+use crate::{Kind, MAX, NONE, Oracle, Output, Trigger, Value, Windows, trigger};
 
 /// What is to fire at which time: by time, then window, then key.
 type Agenda = BTreeSet<(i128, Window, Vec<Value>, Kind)>;
@@ -47,7 +47,7 @@ impl Oracle {
         for (window, keys) in &mut self.windows {
             for (key, pane) in keys {
                 match pane.next_by_clock {
-                    Some(time) if time <= reading => {
+                    Some(time) if time <= reading.into() => {
                         pane.fire(&self.spec, key, window.clipped(), Kind::Early, &mut out.fired)?;
                     }
                     None if pane.is_fresh => pane.next_by_clock = Some(trigger::after(reading, interval)),
@@ -74,8 +74,8 @@ impl Oracle {
         }
         self.fire_dirty(|window| window.is_expired(now, lateness), out)?;
         self.windows.retain(|window, _| !window.is_expired(now, lateness));
-        if now == MAX {
-            self.count_windows.finish(&self.spec, &mut out.fired)?;
+        if let (MAX, Windows::Count { size, .. }) = (now, &self.spec.window) {
+            self.count_windows.finish(&self.spec, *size, &mut out.fired)?;
         }
         Ok(())
     }

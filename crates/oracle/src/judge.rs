@@ -39,7 +39,7 @@ impl Oracle {
         open.into_iter().try_for_each(|window| self.add(window, &row.key, &stored, out))
     }
 
-    /// Count windows take every row until the end of input, or have none for it.
+    /// Count windows take every row until the end of input.
     fn count(
         &mut self,
         p: usize,
@@ -51,10 +51,9 @@ impl Oracle {
         if self.watermark == MAX {
             self.counters[p].dropped_late += 1;
             out.late.push(Late { row: stored.row, watermark: MAX });
-        } else if self.count_windows.push(&self.spec, size_and_slide, key, stored, &mut out.fired)? {
-            self.counters[p].taken += 1;
         } else {
-            self.counters[p].no_window += 1;
+            self.count_windows.push(&self.spec, size_and_slide, key, stored, &mut out.fired)?;
+            self.counters[p].taken += 1;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ pub(crate) struct Pane {
     /// the event time of the next early firing,
     pub(crate) next_early: Option<i128>,
     /// the clock's time of the next early firing,
-    pub(crate) next_by_clock: Option<i64>,
+    pub(crate) next_by_clock: Option<i128>,
     /// the value of the last firing.
     pub(crate) last_value: Option<f64>,
 }

@@ -140,12 +140,12 @@ pub enum Windows {
     },
     /// One window, open at both ends.
     Global,
-    /// By number, not by time: window `k` of a key holds its rows `k * slide` to `k * slide + size - 1` in order of
-    /// arrival, and fires when it is full, or at the end of input.
+    /// By number, not by time: after every `slide` rows of a key, its last `size` rows, as far as there are so many. What has
+    /// come since then is in one more window at the end of input. (Flink's `countWindow`.)
     Count {
         /// Rows in a window.
         size: u64,
-        /// Rows between the starts of windows.
+        /// Rows from one window to the next.
         slide: u64,
     },
     /// From one boundary of the local calendar to the next.

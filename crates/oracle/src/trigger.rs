@@ -44,7 +44,7 @@ impl Trigger {
     }
 }
 
-/// The first multiple of the interval after this reading of the clock, as far as there is one.
-pub(crate) fn after(now: i64, interval: i64) -> i64 {
-    (now.div_euclid(interval) + 1).saturating_mul(interval)
+/// The first multiple of the interval after this reading of the clock.
+pub(crate) fn after(now: i64, interval: i64) -> i128 {
+    (i128::from(now.div_euclid(interval)) + 1) * i128::from(interval)
 }
