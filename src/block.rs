@@ -24,7 +24,6 @@ impl Block {
     }
 
     /// The rows of a range.
-    #[cfg(test)]
     pub(crate) fn cover(range: Range<usize>) -> Vec<Block> {
         let starts = range.clone().step_by(BLOCK);
         starts.map(|start| Block { start, rows: ones(BLOCK.min(range.end - start)) }).collect()

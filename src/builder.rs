@@ -1,20 +1,27 @@
 //! What an operator is asked to do, checked against the schema before the first row.
 
+use std::sync::Arc;
+
 use arrow_schema::{DataType, Field, SchemaRef, TimeUnit};
 
-use crate::accumulator::{self, Call, Columns, check_by, output_type};
+use crate::accumulator::{self, Call, check_by, output_type};
 use crate::aggregate::Aggregate;
 use crate::error::{Error, Result};
 use crate::event_time::{FutureGuard, NullPolicy};
+use crate::evictor::Evictor;
 use crate::fire::{LateFiring, ResultMode};
+use crate::function::WindowFunction;
 use crate::input::{Input, Source, find, missing};
 use crate::key::MAX_SLOTS;
+use crate::keyed::{Assigner, Function, Spec};
+use crate::operator::Kind;
 use crate::operator::WindowOperator;
-use crate::output::Assembler;
+use crate::output::{Assembler, Columns};
 use crate::state::Inputs;
 use crate::time::TimeDelta;
+use crate::trigger::Trigger;
 use crate::watermark::{Cadence, Reactivation, WatermarkStrategy};
-use crate::window::{Grid, Window};
+use crate::window::Window;
 
 /// How much an operator may hold. Reaching a limit is [`Error::LimitReached`]; the call that would have passed it does
 /// nothing.
@@ -43,9 +50,13 @@ pub struct WindowOperatorBuilder {
     allowed_lateness: TimeDelta,
     late_firing: LateFiring,
     result_mode: ResultMode,
+    trigger: Trigger,
+    evictor: Option<Evictor>,
+    function: Option<Arc<dyn WindowFunction>>,
+    quiet_timeout: Option<TimeDelta>,
     threads: usize,
     aggregates: Vec<Aggregate>,
-    firing_column: bool,
+    columns: Columns,
     sort_by_key: bool,
     limits: Limits,
     seed: u64,
@@ -56,6 +67,8 @@ pub(crate) struct Parts {
     pub(crate) source: Source,
     pub(crate) inputs: Inputs,
     pub(crate) assembler: Assembler,
+    /// In ticks of the clock.
+    pub(crate) quiet_timeout: Option<i64>,
     pub(crate) threads: usize,
     pub(crate) limits: Limits,
 }
@@ -68,9 +81,13 @@ impl WindowOperatorBuilder {
             allowed_lateness: TimeDelta::ZERO,
             late_firing: LateFiring::default(),
             result_mode: ResultMode::default(),
+            trigger: Trigger::default(),
+            evictor: None,
+            function: None,
+            quiet_timeout: None,
             threads: 1,
             aggregates: vec![],
-            firing_column: false,
+            columns: Columns::default(),
             sort_by_key: false,
             limits: Limits::default(),
             seed: 0,
@@ -122,6 +139,27 @@ impl WindowOperatorBuilder {
         self.result_mode = mode;
         self
     }
+    /// When windows fire; by default at their end, by event time.
+    pub fn trigger(mut self, trigger: Trigger) -> Self {
+        self.trigger = trigger;
+        self
+    }
+    /// Removes rows from windows when they fire. The rows of a window are then kept until it expires.
+    pub fn evictor(mut self, evictor: Evictor) -> Self {
+        self.evictor = Some(evictor);
+        self
+    }
+    /// A function of all rows of a window, in place of aggregates.
+    pub fn process(mut self, function: impl WindowFunction + 'static) -> Self {
+        self.function = Some(Arc::new(function));
+        self
+    }
+    /// When no partition has had a row for longer than this, on the injected clock, windows that are open fire as if the
+    /// watermark had reached their ends. Rows that come for them after that are late. By default they wait.
+    pub fn flush_after_quiet(mut self, timeout: impl Into<TimeDelta>) -> Self {
+        self.quiet_timeout = Some(timeout.into());
+        self
+    }
     /// What becomes of rows without event time; by default they are handed back.
     pub fn null_policy(mut self, policy: NullPolicy) -> Self {
         self.input = self.input.null_policy(policy);
@@ -168,7 +206,18 @@ impl WindowOperatorBuilder {
     }
     /// Whether results say why they fired, in a column `firing`.
     pub fn firing_column(mut self, on: bool) -> Self {
-        self.firing_column = on;
+        self.columns.firing = on;
+        self
+    }
+    /// Whether results say how often their key's window has fired before, in a column `firing_number`.
+    pub fn firing_number_column(mut self, on: bool) -> Self {
+        self.columns.number = on;
+        self
+    }
+    /// Whether results have an event time of their own, in a column `window_time`: one tick before the end of the window, so
+    /// that windows over results find them on time.
+    pub fn window_time_column(mut self, on: bool) -> Self {
+        self.columns.window_time = on;
         self
     }
     /// Whether the results of a window are sorted by key (nulls first). Otherwise they come in the order in which the keys
@@ -202,20 +251,63 @@ impl WindowOperatorBuilder {
         if self.threads == 0 {
             return Err(Error::invalid("threads", 0, "one or more"));
         }
-        let grid = Grid::new(window, lateness, &source.ticks)?;
+        let kind = self.build_kind(&source, window, lateness)?;
+        let columns = Columns { retraction: self.result_mode == ResultMode::Retract, ..self.columns };
+        let functions = match &kind {
+            Kind::Keyed(Spec { function: Some(function), .. }) => function.schema.fields().to_vec(),
+            _ => vec![],
+        };
+        let quiet = self.quiet_timeout.map(|timeout| source.ticks.tolerance("flush_after_quiet", timeout));
         let parts = Parts {
-            assembler: Assembler::new(&source, outputs, self.firing_column, self.sort_by_key)?,
+            quiet_timeout: quiet.transpose()?,
+            assembler: Assembler::new(&source, outputs, &functions, columns, self.sort_by_key)?,
             threads: self.threads,
             limits: self.limits,
             source,
             inputs,
         };
-        WindowOperator::new(grid, self.late_firing, parts)
+        WindowOperator::new(kind, parts)
+    }
+
+    /// Out of slices if windows are aligned and fire by event time, else key by key.
+    fn build_kind(&self, source: &Source, window: &Window, lateness: i64) -> Result<Kind> {
+        let trigger = self.trigger.check(&source.schema, &source.ticks)?;
+        let evictor =
+            self.evictor.as_ref().map(|evictor| evictor.check(&source.schema, &source.ticks)).transpose()?;
+        let plain = self.trigger == Trigger::event_time()
+            && self.result_mode == ResultMode::Accumulate
+            && evictor.is_none()
+            && self.function.is_none()
+            && !self.columns.number;
+        let assigner = match Assigner::check(window, lateness, source)? {
+            Assigner::Grid(grid) if plain => {
+                return Ok(Kind::Sliced(grid, self.late_firing));
+            }
+            assigner => assigner,
+        };
+        let mut spec = Spec {
+            assigner,
+            trigger,
+            lateness,
+            late_firing: self.late_firing,
+            mode: self.result_mode,
+            evictor,
+            function: self.function.as_ref().map(|f| Function::check(f, &source.schema)).transpose()?,
+        };
+        spec.complete(window, &self.trigger)?;
+        Ok(Kind::Keyed(spec))
     }
 
     fn build_aggregates(&self) -> Result<(Inputs, Vec<(Field, accumulator::Output)>)> {
-        if self.aggregates.is_empty() {
-            return Err(missing("aggregate", "at least one, for instance Aggregate::count_all()"));
+        match (self.aggregates.is_empty(), self.function.is_some()) {
+            (true, false) => {
+                return Err(missing("aggregate", "at least one, for instance Aggregate::count_all()"));
+            }
+            (false, true) => {
+                let given = "a window function beside aggregates";
+                return Err(Error::invalid("process", given, "one or the other"));
+            }
+            _ => {}
         }
         let schema = self.input.schema();
         let mut calls = Vec::new();
@@ -226,7 +318,7 @@ impl WindowOperatorBuilder {
                 let column = name.map(|name| find(schema, parameter, name)).transpose()?;
                 Ok(column.map(|column| (column, schema.field(column).data_type().clone())))
             };
-            let input = Columns { value: find(aggregate.column())?, by: find(aggregate.by())? };
+            let input = accumulator::Columns { value: find(aggregate.column())?, by: find(aggregate.by())? };
             let refused = |input: &Option<(usize, DataType)>, allowed| match input {
                 Some((column, data_type)) => Error::ColumnType {
                     parameter: parameter.into(),

@@ -10,7 +10,7 @@ use crate::state::{BatchRows, Inputs, Lanes, Shared, State, Table, combine};
 use crate::window::Grid;
 
 /// Why a window fired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Firing {
     /// Before the watermark reached its end.
@@ -50,6 +50,11 @@ pub enum ResultMode {
     /// Each firing has the full value.
     #[default]
     Accumulate,
+    /// Each firing has what has come since the one before it; if nothing has, there is none.
+    Discard,
+    /// As `Accumulate`, and each firing is preceded by the result that it replaces, marked as a retraction. What sessions that
+    /// have become one had given is retracted before their next result.
+    Retract,
 }
 
 /// A window's results: keys and accumulators as they were when it fired.

@@ -9,8 +9,11 @@
 mod aggregate;
 mod builder;
 mod error;
+mod evictor;
+mod function;
 mod input;
 mod time;
+mod trigger;
 mod window;
 
 // The spine.
@@ -24,6 +27,7 @@ mod key;
 mod state;
 mod accumulator;
 mod sliced;
+mod keyed;
 mod fire;
 mod output;
 
@@ -38,10 +42,13 @@ pub use aggregate::{Aggregate, AggregateFunction, RowPosition};
 pub use builder::{Limits, WindowOperatorBuilder};
 pub use error::{Error, Result};
 pub use event_time::{FutureGuard, NullPolicy, REJECT_REASON};
+pub use evictor::Evictor;
 pub use fire::{Firing, LateFiring, ResultMode};
+pub use function::{WindowContext, WindowFunction};
 pub use input::Input;
 pub use metrics::{Metrics, PartitionMetrics, RowCounts};
 pub use operator::WindowOperator;
 pub use output::{LATE_WATERMARK, Output};
 pub use time::{TickUnit, TimeDelta};
+pub use trigger::Trigger;
 pub use window::{CalendarUnit, Weekday, Window};

@@ -69,13 +69,15 @@ pub struct Metrics {
     pub total: RowCounts,
     /// The same by partition.
     pub partitions: Vec<PartitionMetrics>,
+    /// Result rows that fired early.
+    pub fired_early: u64,
     /// Result rows that fired on time.
     pub fired_on_time: u64,
     /// Result rows that fired late.
     pub fired_late: u64,
     /// Windows that fired on time, each once for all of its keys.
     pub windows_fired: u64,
-    /// Slices that have rows.
+    /// Slices that have rows; where keys have windows of their own (sessions, triggers), windows, each once for every key.
     pub open_slices: usize,
     /// Keys, each counted once for every open slice that has it.
     pub keys: usize,

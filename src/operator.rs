@@ -6,15 +6,17 @@ use arrow_schema::SchemaRef;
 use crate::builder::{Parts, WindowOperatorBuilder};
 use crate::error::{Error, Result};
 use crate::event_time::Admitted;
-use crate::fire::{Fired, Firing, LateFiring};
+use crate::fire::{self, Firing, LateFiring};
 use crate::key::BatchKeys;
+use crate::keyed::{self, Gaps, Keyed, Shard, Spec};
 use crate::metrics::{Metrics, RowCounts};
 use crate::output::Output;
 use crate::partition::{Job, Workers};
 use crate::progress::{Progress, Signal};
 use crate::sliced::Sliced;
-use crate::state::State;
+use crate::state::{Inputs, State};
 use crate::time::TickUnit;
+use crate::watermark::NONE;
 use crate::window::Grid;
 
 /// Computes windows: rows of many partitions in, results of finished windows out.
@@ -48,7 +50,7 @@ use crate::window::Grid;
 pub struct WindowOperator {
     parts: Parts,
     progress: Progress,
-    windows: Sliced,
+    windows: Windows,
     workers: Workers,
     fired: FiredCounts,
     /// Bounds of what is held, so that the exact numbers are computed only when they might matter.
@@ -58,15 +60,33 @@ pub struct WindowOperator {
 /// What has fired so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct FiredCounts {
+    early: u64,
     on_time: u64,
     late: u64,
     windows: u64,
 }
 
+/// How windows are made.
+pub(crate) enum Kind {
+    Sliced(Grid, LateFiring),
+    Keyed(Spec),
+}
+
+/// What rows are made into.
+enum Windows {
+    Sliced(Sliced),
+    Keyed(Keyed),
+}
+
 /// Everything that a failed call must leave as it was.
 struct Saved {
     progress: Progress,
-    state: State,
+    state: SavedState,
+}
+
+enum SavedState {
+    Sliced(Box<State>),
+    Keyed(Vec<Shard>),
 }
 
 /// A batch whose rows can be trusted, before anything has been changed by it.
@@ -74,6 +94,8 @@ struct Prepared {
     partition: usize,
     admitted: Admitted,
     keys: BatchKeys,
+    /// Of sessions, where keys have windows of their own.
+    gaps: Option<Gaps>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,10 +116,13 @@ impl WindowOperator {
         WindowOperatorBuilder::new(schema)
     }
 
-    pub(crate) fn new(grid: Grid, late_firing: LateFiring, parts: Parts) -> Result<Self> {
+    pub(crate) fn new(kind: Kind, parts: Parts) -> Result<Self> {
         Ok(WindowOperator {
             workers: Workers::new(parts.threads)?,
-            windows: Sliced::new(grid, late_firing, &parts),
+            windows: match kind {
+                Kind::Sliced(grid, late_firing) => Windows::Sliced(Sliced::new(grid, late_firing, &parts)),
+                Kind::Keyed(spec) => Windows::Keyed(Keyed::new(spec, &parts)),
+            },
             progress: Progress::new(&parts.source),
             fired: FiredCounts::default(),
             bounds: Bounds::default(),
@@ -187,11 +212,12 @@ impl WindowOperator {
             watermark: self.progress.watermark(),
             total,
             partitions,
+            fired_early: self.fired.early,
             fired_on_time: self.fired.on_time,
             fired_late: self.fired.late,
             windows_fired: self.fired.windows,
-            open_slices: self.windows.state.open.len(),
-            keys: self.windows.state.keys(),
+            open_slices: self.windows.open(),
+            keys: self.windows.keys(),
             state_bytes: self.windows.size(),
         }
     }
@@ -217,7 +243,11 @@ impl WindowOperator {
     fn prepare(&self, partition: usize, batch: &RecordBatch) -> Result<Prepared> {
         let admitted = self.parts.source.admit(partition, batch, self.progress.clock)?;
         let keys = self.parts.source.keys.prepare(&admitted.batch)?;
-        Ok(Prepared { partition, admitted, keys })
+        let gaps = match &self.windows {
+            Windows::Sliced(_) => None,
+            Windows::Keyed(keyed) => Some(keyed.spec.assigner.gaps(&admitted.batch)?),
+        };
+        Ok(Prepared { partition, admitted, keys, gaps })
     }
 
     /// The way of the rows of one call.
@@ -234,13 +264,24 @@ impl WindowOperator {
 
     fn apply(&mut self, prepared: Vec<Prepared>) -> Result<Output> {
         let mut output = Output::default();
-        let mut jobs = Vec::with_capacity(prepared.len());
-        for Prepared { partition, mut admitted, keys } in prepared {
+        let (mut sliced, mut keyed) = (Vec::new(), Vec::new());
+        for Prepared { partition, mut admitted, keys, gaps } in prepared {
             output.rejected.extend(admitted.rejected.take());
             let passage = self.progress.observe(partition, admitted, &self.parts.source);
-            jobs.push(Job::new(passage, keys, &self.parts.inputs));
+            match gaps {
+                None => sliced.push(Job::new(passage, keys, &self.parts.inputs)),
+                Some(gaps) => keyed.push(keyed::Job { passage, keys, gaps }),
+            }
         }
-        let fired = self.windows.push(jobs, &mut self.progress, &self.parts, &self.workers, &mut output)?;
+        let (progress, parts, workers) = (&mut self.progress, &self.parts, &self.workers);
+        let fired = match &mut self.windows {
+            Windows::Sliced(windows) => {
+                Fired::Sliced(windows.push(sliced, progress, parts, workers, &mut output)?)
+            }
+            Windows::Keyed(windows) => {
+                Fired::Keyed(windows.push(keyed, progress, parts, workers, &mut output)?)
+            }
+        };
         self.complete(fired, output)
     }
 
@@ -248,46 +289,65 @@ impl WindowOperator {
     fn step(&mut self, signal: Signal) -> Result<Output> {
         Progress::check(signal, &self.parts.source)?;
         let saved = self.saved_if_at_risk(0, 0);
+        let before = self.progress.clock;
         self.progress.apply(signal, &self.parts.source);
-        let fired = self.windows.advance(self.progress.watermark(), &self.parts);
-        let result = self.complete(fired, Output::default());
+        if let (Signal::Clock(_), Some(timeout)) = (signal, self.parts.quiet_timeout)
+            && self.progress.is_quiet(timeout)
+        {
+            self.progress.raise(self.windows.latest_end().unwrap_or(NONE));
+        }
+        let result = self.advance(before);
         self.restore_on_error(saved, result)
     }
 
+    /// Fires what a call without rows has made due; `before` is the clock before it.
+    fn advance(&mut self, before: Option<i64>) -> Result<Output> {
+        let (watermark, clock) = (self.progress.watermark(), self.progress.clock);
+        let fired = match &mut self.windows {
+            Windows::Sliced(windows) => Fired::Sliced(windows.advance(watermark, &self.parts)),
+            Windows::Keyed(windows) => {
+                let passed = windows.spec.clock_passed(before, clock);
+                Fired::Keyed(windows.advance(watermark, passed, &self.parts)?)
+            }
+        };
+        self.complete(fired, Output::default())
+    }
+
     /// Makes batches of everything that has fired.
-    fn complete(&mut self, fired: Vec<Fired>, mut output: Output) -> Result<Output> {
+    fn complete(&mut self, fired: Fired, mut output: Output) -> Result<Output> {
         self.check_limits()?;
         let mut counts = self.fired;
-        for Fired { firing, table, .. } in &fired {
-            match firing {
-                Firing::Late => counts.late += table.len() as u64,
-                _ => {
-                    counts.on_time += table.len() as u64;
-                    counts.windows += 1;
-                }
+        fired.count(&mut counts);
+        match (&mut self.windows, fired) {
+            (Windows::Sliced(windows), Fired::Sliced(fired)) => {
+                windows.emit(fired, &self.parts, &mut output)?
             }
+            (Windows::Keyed(windows), Fired::Keyed(fired)) => {
+                windows.emit(fired, &self.parts, &mut output)?
+            }
+            _ => {}
         }
-        self.windows.emit(fired, &self.parts, &mut output)?;
         self.fired = counts;
         Ok(output)
     }
 
     /// A copy of all that changes, if this call might fail after it has changed something.
     fn saved_if_at_risk(&mut self, rows: usize, magnitude: u128) -> Option<Saved> {
-        let (limits, state) = (&self.parts.limits, &self.windows.state);
+        let (limits, windows) = (&self.parts.limits, &self.windows);
         self.bounds.keys += rows;
         if self.bounds.keys > limits.max_keys {
-            self.bounds.keys = state.keys() + rows;
+            self.bounds.keys = windows.keys() + rows;
         }
         self.bounds.magnitude = self.bounds.magnitude.saturating_add(magnitude);
         if self.bounds.magnitude > i64::MAX as u128 {
-            self.bounds.magnitude = state.magnitude().saturating_add(magnitude);
+            self.bounds.magnitude = windows.magnitude(&self.parts.inputs).saturating_add(magnitude);
         }
         let at_risk = self.bounds.keys > limits.max_keys
             || self.bounds.magnitude > i64::MAX as u128
-            || state.open.len() + rows > limits.max_open_slices
-            || limits.max_state_bytes < usize::MAX;
-        at_risk.then(|| Saved { progress: self.progress.clone(), state: state.clone() })
+            || windows.open() + rows > limits.max_open_slices
+            || limits.max_state_bytes < usize::MAX
+            || windows.may_fail();
+        at_risk.then(|| Saved { progress: self.progress.clone(), state: windows.save() })
     }
 
     fn restore_on_error(&mut self, saved: Option<Saved>, result: Result<Output>) -> Result<Output> {
@@ -301,16 +361,16 @@ impl WindowOperator {
     }
 
     fn check_limits(&self) -> Result<()> {
-        let (limits, state) = (&self.parts.limits, &self.windows.state);
+        let (limits, windows) = (&self.parts.limits, &self.windows);
         let check = |limit, needed: usize, allowed: usize| {
             if needed > allowed { Err(Error::LimitReached { limit, needed, allowed }) } else { Ok(()) }
         };
-        check("max_open_slices", state.open.len(), limits.max_open_slices)?;
+        check("max_open_slices", windows.open(), limits.max_open_slices)?;
         if self.bounds.keys > limits.max_keys {
-            check("max_keys", state.keys(), limits.max_keys)?;
+            check("max_keys", windows.keys(), limits.max_keys)?;
         }
         if limits.max_state_bytes < usize::MAX {
-            check("max_state_bytes", self.windows.size(), limits.max_state_bytes)?;
+            check("max_state_bytes", windows.size(), limits.max_state_bytes)?;
         }
         Ok(())
     }
@@ -319,5 +379,102 @@ impl WindowOperator {
     pub fn validate(&self) {
         self.progress.validate();
         self.windows.validate(self.progress.watermark());
+    }
+}
+
+/// What the windows of a call have fired.
+enum Fired {
+    Sliced(Vec<fire::Fired>),
+    Keyed(keyed::Fired),
+}
+
+impl Fired {
+    fn count(&self, counts: &mut FiredCounts) {
+        let mut add = |firing, rows: u64| match firing {
+            Firing::Early => counts.early += rows,
+            Firing::Late => counts.late += rows,
+            Firing::OnTime => counts.on_time += rows,
+        };
+        match self {
+            Fired::Sliced(fired) => {
+                fired.iter().for_each(|fired| add(fired.firing, fired.table.len() as u64));
+                counts.windows += fired.iter().filter(|fired| fired.firing == Firing::OnTime).count() as u64;
+            }
+            Fired::Keyed(fired) => {
+                let results = || fired.entries.iter().map(|e| e.order).filter(|order| order.result);
+                results().for_each(|order| add(order.firing, 1));
+                let on_time = results().filter(|order| order.firing == Firing::OnTime);
+                let mut windows: Vec<_> = on_time.map(|order| (order.last, order.first)).collect();
+                windows.sort_unstable();
+                windows.dedup();
+                counts.windows += windows.len() as u64;
+            }
+        }
+    }
+}
+
+impl Windows {
+    /// Open slices, or open windows of keys.
+    fn open(&self) -> usize {
+        match self {
+            Windows::Sliced(windows) => windows.state.open.len(),
+            Windows::Keyed(windows) => windows.panes(),
+        }
+    }
+
+    fn keys(&self) -> usize {
+        match self {
+            Windows::Sliced(windows) => windows.state.keys(),
+            Windows::Keyed(windows) => windows.panes(),
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Windows::Sliced(windows) => windows.size(),
+            Windows::Keyed(windows) => windows.size(),
+        }
+    }
+
+    fn magnitude(&self, inputs: &Inputs) -> u128 {
+        match self {
+            Windows::Sliced(windows) => windows.state.magnitude(),
+            Windows::Keyed(windows) => windows.magnitude(inputs),
+        }
+    }
+
+    /// Whether a call may fail for reasons that nobody can foresee.
+    fn may_fail(&self) -> bool {
+        matches!(self, Windows::Keyed(keyed) if keyed.spec.function.is_some())
+    }
+
+    fn save(&self) -> SavedState {
+        match self {
+            Windows::Sliced(windows) => SavedState::Sliced(Box::new(windows.state.clone())),
+            Windows::Keyed(windows) => SavedState::Keyed(windows.shards.clone()),
+        }
+    }
+
+    fn restore(&mut self, saved: SavedState) {
+        match (self, saved) {
+            (Windows::Sliced(windows), SavedState::Sliced(state)) => windows.restore(*state),
+            (Windows::Keyed(windows), SavedState::Keyed(shards)) => windows.shards = shards,
+            _ => {}
+        }
+    }
+
+    /// The latest end of an open window, as the watermark that reaches it; windows without an end do not count.
+    fn latest_end(&self) -> Option<i64> {
+        match self {
+            Windows::Sliced(windows) => windows.latest_end(),
+            Windows::Keyed(windows) => windows.latest_end(),
+        }
+    }
+
+    fn validate(&self, watermark: i64) {
+        match self {
+            Windows::Sliced(windows) => windows.validate(watermark),
+            Windows::Keyed(windows) => windows.validate(watermark),
+        }
     }
 }

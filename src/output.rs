@@ -8,15 +8,18 @@ use arrow_array::types::{
     Date32Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType,
 };
-use arrow_array::{ArrayRef, Int64Array, PrimitiveArray, RecordBatch, StringArray, UInt32Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Int64Array, PrimitiveArray, RecordBatch, StringArray, UInt32Array,
+};
 use arrow_ord::sort::{SortColumn, lexsort_to_indices};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
 use crate::accumulator::{self, Accumulator, FinishError};
 use crate::error::{Error, Result};
 use crate::fire::{Fired, Firing};
 use crate::input::Source;
 use crate::key::{Code, Interner, KeyColumns};
+use crate::keyed::{self, Emission};
 use crate::window::Grid;
 
 /// What a call gives: results, and the rows that are in none.
@@ -45,7 +48,10 @@ pub const LATE_WATERMARK: &str = "late_watermark";
 /// The names of the window columns.
 pub(crate) const WINDOW_START: &str = "window_start";
 pub(crate) const WINDOW_END: &str = "window_end";
+pub(crate) const WINDOW_TIME: &str = "window_time";
 pub(crate) const FIRING: &str = "firing";
+pub(crate) const FIRING_NUMBER: &str = "firing_number";
+pub(crate) const RETRACTION: &str = "retraction";
 
 /// Windows with fewer rows than this share a batch.
 const BATCH_ROWS: usize = 16_384;
@@ -54,12 +60,33 @@ const BATCH_ROWS: usize = 16_384;
 /// offsets of Arrow, whatever the keys are.
 const MAX_ROWS: usize = if cfg!(test) { 64 } else { 1 << 20 };
 
+/// Which columns results have beside keys, window bounds and values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Columns {
+    pub(crate) window_time: bool,
+    pub(crate) firing: bool,
+    pub(crate) number: bool,
+    pub(crate) retraction: bool,
+}
+
+/// What result rows say, but for their values.
+#[derive(Default)]
+struct Lines {
+    starts: Vec<i64>,
+    ends: Vec<i64>,
+    /// One number for the rows of a window's firing, where rows are sorted.
+    groups: Vec<u32>,
+    firings: Vec<&'static str>,
+    numbers: Vec<i64>,
+    retractions: Vec<bool>,
+}
+
 /// Makes batches of one schema.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     pub(crate) schema: SchemaRef,
     pub(crate) time_type: DataType,
-    pub(crate) firing_column: bool,
+    pub(crate) columns: Columns,
     pub(crate) sort_by_key: bool,
     /// Name and type of each aggregate, and where its result comes from.
     pub(crate) aggregates: Vec<(Field, accumulator::Output)>,
@@ -115,17 +142,20 @@ impl Assembler {
     pub(crate) fn new(
         source: &Source,
         aggregates: Vec<(Field, accumulator::Output)>,
-        firing_column: bool,
+        functions: &[FieldRef],
+        columns: Columns,
         sort_by_key: bool,
     ) -> Result<Self> {
         let time_type = source.time_type.clone();
+        let time = |name: &str| Field::new(name, time_type.clone(), false);
         let mut fields: Vec<Field> = source.keys.fields.iter().map(|field| field.as_ref().clone()).collect();
-        fields.push(Field::new(WINDOW_START, time_type.clone(), false));
-        fields.push(Field::new(WINDOW_END, time_type.clone(), false));
+        fields.extend([time(WINDOW_START), time(WINDOW_END)]);
+        fields.extend(columns.window_time.then(|| time(WINDOW_TIME)));
         fields.extend(aggregates.iter().map(|(field, _)| field.clone()));
-        if firing_column {
-            fields.push(Field::new(FIRING, DataType::Utf8, false));
-        }
+        fields.extend(functions.iter().map(|field| field.as_ref().clone()));
+        fields.extend(columns.firing.then(|| Field::new(FIRING, DataType::Utf8, false)));
+        fields.extend(columns.number.then(|| Field::new(FIRING_NUMBER, DataType::Int64, false)));
+        fields.extend(columns.retraction.then(|| Field::new(RETRACTION, DataType::Boolean, false)));
         for (number, field) in fields.iter().enumerate() {
             if fields[..number].iter().any(|other| other.name() == field.name()) {
                 return Err(Error::invalid(
@@ -136,7 +166,7 @@ impl Assembler {
             }
         }
         let schema = Arc::new(Schema::new(fields));
-        Ok(Assembler { schema, time_type, firing_column, sort_by_key, aggregates })
+        Ok(Assembler { schema, time_type, columns, sort_by_key, aggregates })
     }
 
     /// Results of fired windows, in the order given.
@@ -187,7 +217,7 @@ impl Assembler {
         let (mut codes, mut accumulators) = (Cow::Borrowed(first.codes), first.accumulators);
         let mut all: Vec<Box<dyn Accumulator>>;
         if !rest.is_empty() {
-            all = accumulators.iter().map(|accumulator| accumulator.boxed_clone()).collect();
+            all = accumulators.to_vec();
             for piece in rest {
                 codes.to_mut().extend_from_slice(piece.codes);
                 all.iter_mut().zip(piece.accumulators).for_each(|(all, one)| all.append(one.as_ref()));
@@ -195,44 +225,96 @@ impl Assembler {
             accumulators = &all;
         }
         let nulls = nulls(pieces, codes.len());
-        let mut columns = keys.decode(&codes, nulls.as_deref(), interner)?;
-        let key_columns = columns.clone();
-        let (mut starts, mut ends) = (Vec::with_capacity(codes.len()), Vec::with_capacity(codes.len()));
-        for piece in pieces {
-            let (start, end) = grid.bounds(piece.window);
-            starts.resize(starts.len() + piece.codes.len(), start);
-            ends.resize(ends.len() + piece.codes.len(), end);
+        let mut lines = Lines::default();
+        for (group, piece) in (0..).zip(pieces) {
+            let bounds = grid.bounds(piece.window);
+            lines.push(piece.codes.len(), bounds, group, (piece.firing, 0, false));
         }
-        for (field, output) in &self.aggregates {
-            columns.push(accumulators[output.accumulator].finish(output.part).map_err(
-                |error| match error {
-                    FinishError::Overflow { slot, value } => Error::Overflow {
-                        aggregate: field.name().clone(),
-                        start: starts[slot],
-                        end: ends[slot],
-                        key: keys.describe(&key_columns, slot),
-                        value,
-                        output_type: field.data_type().to_string(),
-                    },
-                    FinishError::Function(message) => {
-                        Error::Aggregate { aggregate: field.name().clone(), message }
-                    }
+        let keys = Keys::decode(keys, &codes, nulls.as_deref(), interner)?;
+        let values = self.values(accumulators, &lines, &keys)?;
+        self.assemble(keys, lines, values)
+    }
+
+    /// The results of each aggregate.
+    fn values(
+        &self,
+        accumulators: &[Box<dyn Accumulator>],
+        lines: &Lines,
+        keys: &Keys<'_>,
+    ) -> Result<Vec<ArrayRef>> {
+        let values = self.aggregates.iter().map(|(field, output)| {
+            accumulators[output.accumulator].finish(output.part).map_err(|error| match error {
+                FinishError::Overflow { slot, value } => Error::Overflow {
+                    aggregate: field.name().clone(),
+                    start: lines.starts[slot],
+                    end: lines.ends[slot],
+                    key: keys.of.describe(&keys.columns, slot),
+                    value,
+                    output_type: field.data_type().to_string(),
                 },
-            )?);
-        }
-        let bounds = [ticks_to_array(starts, &self.time_type), ticks_to_array(ends, &self.time_type)];
-        columns.splice(key_columns.len()..key_columns.len(), bounds);
-        if self.firing_column {
-            let mut labels = Vec::with_capacity(codes.len());
-            for piece in pieces {
-                labels.resize(labels.len() + piece.codes.len(), piece.firing.as_str());
-            }
-            columns.push(Arc::new(StringArray::from(labels)));
-        }
-        if self.sort_by_key && !key_columns.is_empty() {
-            columns = sorted(columns, &key_columns, pieces)?;
+                FinishError::Function(message) => {
+                    Error::Aggregate { aggregate: field.name().clone(), message }
+                }
+            })
+        });
+        values.collect()
+    }
+
+    /// A batch of results.
+    fn assemble(&self, keys: Keys<'_>, lines: Lines, values: Vec<ArrayRef>) -> Result<RecordBatch> {
+        let Lines { starts, ends, groups, firings, numbers, retractions } = lines;
+        let Columns { window_time, firing, number, retraction } = self.columns;
+        let times = window_time.then(|| ends.iter().map(|end| end.saturating_sub(1)).collect());
+        let time = |ticks| ticks_to_array(ticks, &self.time_type);
+        let mut columns = keys.columns.clone();
+        columns.extend([time(starts), time(ends)]);
+        columns.extend(times.map(time));
+        columns.extend(values);
+        columns.extend(firing.then(|| Arc::new(StringArray::from(firings)) as ArrayRef));
+        columns.extend(number.then(|| Arc::new(Int64Array::from(numbers)) as ArrayRef));
+        columns.extend(retraction.then(|| Arc::new(BooleanArray::from(retractions)) as ArrayRef));
+        if self.sort_by_key && !keys.columns.is_empty() {
+            columns = sorted(columns, &keys.columns, groups)?;
         }
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+    }
+
+    /// Results of windows that each key has for itself.
+    pub(crate) fn lines(
+        &self,
+        fired: &keyed::Fired,
+        keys: &KeyColumns,
+        interner: &Interner,
+    ) -> Result<Vec<RecordBatch>> {
+        let batches = batches(&fired.entries).map(|entries| {
+            let slots: Vec<u32> = entries.iter().map(|entry| entry.at).collect();
+            let accumulators: Vec<_> = fired.accumulators.iter().map(|all| all.gather(&slots)).collect();
+            let (keys, lines) = entry_lines(entries, keys, interner, |_| 1)?;
+            let values = self.values(&accumulators, &lines, &keys)?;
+            self.assemble(keys, lines, values)
+        });
+        batches.collect()
+    }
+
+    /// Results of a window function, which gives batches of `schema`.
+    pub(crate) fn functions(
+        &self,
+        fired: &keyed::Fired,
+        schema: &SchemaRef,
+        keys: &KeyColumns,
+        interner: &Interner,
+    ) -> Result<Vec<RecordBatch>> {
+        let mut made = Vec::new();
+        for entries in batches(&fired.entries) {
+            let rows: Vec<&RecordBatch> =
+                entries.iter().map(|entry| &fired.rows[entry.at as usize]).collect();
+            let values = arrow_select::concat::concat_batches(schema, rows.iter().copied())?;
+            if values.num_rows() > 0 {
+                let (keys, lines) = entry_lines(entries, keys, interner, |place| rows[place].num_rows())?;
+                made.push(self.assemble(keys, lines, values.columns().to_vec())?);
+            }
+        }
+        Ok(made)
     }
 }
 
@@ -265,11 +347,76 @@ fn nulls(pieces: &[Piece<'_>], rows: usize) -> Option<Vec<bool>> {
     })
 }
 
-/// The columns with the rows of each window sorted by key, nulls first.
-fn sorted(columns: Vec<ArrayRef>, keys: &[ArrayRef], pieces: &[Piece<'_>]) -> Result<Vec<ArrayRef>> {
-    let numbers =
-        (0u32..).zip(pieces).flat_map(|(number, piece)| std::iter::repeat_n(number, piece.codes.len()));
-    let numbers: ArrayRef = Arc::new(UInt32Array::from(numbers.collect::<Vec<u32>>()));
+/// Key columns of results, and where they come from.
+struct Keys<'a> {
+    of: &'a KeyColumns,
+    columns: Vec<ArrayRef>,
+}
+
+impl<'a> Keys<'a> {
+    fn decode(
+        of: &'a KeyColumns,
+        codes: &[Code],
+        nulls: Option<&[bool]>,
+        interner: &Interner,
+    ) -> Result<Self> {
+        Ok(Keys { of, columns: of.decode(codes, nulls, interner)? })
+    }
+}
+
+impl Lines {
+    /// Adds rows of one firing.
+    fn push(&mut self, rows: usize, bounds: (i64, i64), group: u32, label: (Firing, u32, bool)) {
+        let len = self.starts.len() + rows;
+        self.starts.resize(len, bounds.0);
+        self.ends.resize(len, bounds.1);
+        self.groups.resize(len, group);
+        self.firings.resize(len, label.0.as_str());
+        self.numbers.resize(len, i64::from(label.1));
+        self.retractions.resize(len, label.2);
+    }
+}
+
+/// Firings in batches of a handy size; those of a window are in one if they fit.
+fn batches(entries: &[Emission]) -> impl Iterator<Item = &[Emission]> {
+    let window = |entry: &Emission| (entry.start, entry.end, entry.firing);
+    let mut rest = entries;
+    std::iter::from_fn(move || {
+        let len = rest.len().min(BATCH_ROWS);
+        let last = rest.get(len.checked_sub(1)?).map(window);
+        let more = rest[len..].iter().take_while(|entry| Some(window(entry)) == last).count();
+        let (batch, behind) = rest.split_at(len + more.min(MAX_ROWS));
+        rest = behind;
+        Some(batch)
+    })
+}
+
+/// What the rows of some firings say, each as often as `rows` says of its place.
+fn entry_lines<'a>(
+    entries: &[Emission],
+    keys: &'a KeyColumns,
+    interner: &Interner,
+    rows: impl Fn(usize) -> usize,
+) -> Result<(Keys<'a>, Lines)> {
+    let (mut codes, mut nulls, mut lines, mut group) = (Vec::new(), Vec::new(), Lines::default(), 0);
+    for (place, entry) in entries.iter().enumerate() {
+        let window = |entry: &Emission| (entry.start, entry.end, entry.firing, !entry.order.result);
+        if place > 0 && window(entry) != window(&entries[place - 1]) {
+            group += 1;
+        }
+        let rows = rows(place);
+        codes.resize(codes.len() + rows, entry.code);
+        nulls.resize(nulls.len() + rows, entry.null);
+        let label = (entry.firing, entry.number, !entry.order.result);
+        lines.push(rows, (entry.start, entry.end), group, label);
+    }
+    let nulls = nulls.contains(&true).then_some(nulls);
+    Ok((Keys::decode(keys, &codes, nulls.as_deref(), interner)?, lines))
+}
+
+/// The columns with the rows of each group sorted by key, nulls first.
+fn sorted(columns: Vec<ArrayRef>, keys: &[ArrayRef], groups: Vec<u32>) -> Result<Vec<ArrayRef>> {
+    let numbers: ArrayRef = Arc::new(UInt32Array::from(groups));
     let by: Vec<SortColumn> = std::iter::once(&numbers)
         .chain(keys)
         .map(|values| SortColumn { values: values.clone(), options: None })

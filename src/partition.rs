@@ -38,6 +38,18 @@ impl Workers {
         }
     }
 
+    /// As `map`, of items that are given away.
+    pub(crate) fn map_each<T: Send, R: Send>(
+        &self,
+        items: Vec<T>,
+        work: impl Fn(T) -> R + Sync + Send,
+    ) -> Vec<R> {
+        match &self.0 {
+            Some(pool) if items.len() > 1 => pool.install(|| items.into_par_iter().map(work).collect()),
+            _ => items.into_iter().map(work).collect(),
+        }
+    }
+
     fn for_each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) + Sync + Send) {
         match &self.0 {
             Some(pool) if items.len() > 1 => pool.install(|| items.into_par_iter().for_each(work)),

@@ -23,6 +23,10 @@ pub(crate) struct Progress {
     pub(crate) counts: Vec<RowCounts>,
     /// Rows accepted so far.
     pub(crate) arrivals: u64,
+    /// The clock when the last row came; its first reading before that.
+    pub(crate) last_row: Option<i64>,
+    /// To where quiet has raised the merged watermark.
+    pub(crate) raised: i64,
 }
 
 /// News of an input that is no row.
@@ -75,6 +79,13 @@ impl Passage {
         self.bounds.iter().map(|bounds| bounds.high).max()
     }
 
+    /// The merged watermark before each row.
+    pub(crate) fn watermarks(&self) -> Vec<i64> {
+        let mut before = self.before.watermarks(&self.times);
+        before.iter_mut().for_each(|own| *own = self.floor.max((*own).min(self.ceiling)));
+        before
+    }
+
     /// These rows, each with the watermark it lost to.
     pub(crate) fn late(&self, dropped: &[Judged], source: &Source) -> Result<Option<RecordBatch>> {
         if dropped.is_empty() {
@@ -97,12 +108,25 @@ impl Progress {
             clock: None,
             counts: vec![RowCounts::default(); partitions],
             arrivals: 0,
+            last_row: None,
+            raised: NONE,
         }
     }
 
     /// The merged watermark.
     pub(crate) fn watermark(&self) -> i64 {
-        self.merge.merged()
+        self.merge.merged().max(self.raised)
+    }
+
+    /// Whether no partition has had a row for longer than this, by the clock.
+    pub(crate) fn is_quiet(&self, timeout: i64) -> bool {
+        let quiet = self.clock.zip(self.last_row).map(|(now, last)| i128::from(now) - i128::from(last));
+        quiet.is_some_and(|quiet| quiet > i128::from(timeout))
+    }
+
+    /// Raises the merged watermark, whatever the partitions say.
+    pub(crate) fn raise(&mut self, watermark: i64) {
+        self.raised = self.raised.max(watermark);
     }
 
     /// Whether a signal makes sense.
@@ -162,6 +186,7 @@ impl Progress {
         let first = self.clock.is_none();
         let now = self.clock.map_or(now, |clock| clock.max(now));
         self.clock = Some(now);
+        self.last_row.get_or_insert(now);
         for partition in 0..self.timers.len() {
             if first {
                 self.timers[partition].start(now);
@@ -195,17 +220,20 @@ impl Progress {
             bounds,
             first_arrival: self.arrivals,
             before: Before::Constant(NONE),
-            floor: self.merge.merged(),
+            floor: self.watermark(),
             ceiling: NONE,
             after: NONE,
         };
         self.arrivals += passage.times.len() as u64;
+        if !passage.times.is_empty() {
+            self.last_row = self.clock;
+        }
         if let Some(highest) = passage.highest()
             && self.merge.status(partition) != PartitionStatus::Finished
         {
             self.observe_rows(&mut passage, highest, source);
         }
-        passage.after = self.merge.merged();
+        passage.after = self.watermark();
         passage
     }
 
@@ -223,7 +251,7 @@ impl Progress {
             // the first rows may change what the others count for
             let before = passage.before.watermarks(&passage.times);
             passage.before = Before::Each(self.merge_row_by_row(partition, own, &before, any_sign));
-            (passage.floor, passage.ceiling) = (NONE, END);
+            (passage.floor, passage.ceiling) = (self.raised, END);
         } else if self.report(partition, own, any_sign) {
             self.merge.refresh();
         }

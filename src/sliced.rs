@@ -7,6 +7,7 @@ use crate::output::Output;
 use crate::partition::{self, Job, Workers};
 use crate::progress::Progress;
 use crate::state::{Lanes, State};
+use crate::watermark::END;
 use crate::window::Grid;
 
 /// Open slices, and how windows are made of them.
@@ -108,6 +109,16 @@ impl Sliced {
     pub(crate) fn restore(&mut self, saved: State) {
         self.state = saved;
         self.lanes.lanes.iter_mut().for_each(|lane| lane.opened.clear());
+    }
+
+    /// The latest end of an open window, as the watermark that reaches it; windows without an end do not count.
+    pub(crate) fn latest_end(&self) -> Option<i64> {
+        self.state.open.iter().rev().find_map(|&slice| {
+            let first = self.grid.first_window_of(slice);
+            let windows = std::iter::successors(Some(first), |&window| Some(self.grid.next(window)));
+            let windows = windows.take_while(|&window| window <= self.grid.last_window_of(slice));
+            windows.map(|window| self.grid.due_at(window)).filter(|&due| due != END).max()
+        })
     }
 
     /// Bytes held.

@@ -72,6 +72,12 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     fn boxed_clone(&self) -> Box<dyn Accumulator>;
 }
 
+impl Clone for Box<dyn Accumulator> {
+    fn clone(&self) -> Self {
+        self.boxed_clone()
+    }
+}
+
 /// The columns that an accumulator reads: their numbers, their types, or themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Columns<T> {
@@ -163,6 +169,39 @@ pub(crate) fn check_by(by: &DataType) -> Result<(), String> {
     if plan::is_primitive(by) { Ok(()) } else { Err(BY.into()) }
 }
 
+/// Whether values of this type can be added up.
+pub(crate) fn is_number(data_type: &DataType) -> bool {
+    data_type.is_integer() || data_type.is_floating() || matches!(data_type, DataType::Decimal128(..))
+}
+
+/// The values of a primitive column as floats, nulls apart.
+pub(crate) fn floats(column: &ArrayRef) -> Vec<Option<f64>> {
+    struct Floats<'a>(&'a ArrayRef);
+    impl Visit for Floats<'_> {
+        type Output = Vec<Option<f64>>;
+        fn visit<N: Native>(self, lens: Lens<N>) -> Self::Output {
+            let valid = |row| self.0.is_valid(row);
+            let values = lens.values(Some(self.0)).iter().enumerate();
+            values.map(|(row, &value)| valid(row).then(|| lens.float(value))).collect()
+        }
+    }
+    visit(column.data_type(), Floats(column)).unwrap_or_else(|| vec![None; column.len()])
+}
+
+/// The values of a column of integers or durations, nulls apart.
+pub(crate) fn integers(column: &ArrayRef) -> Vec<Option<i64>> {
+    struct Integers<'a>(&'a ArrayRef);
+    impl Visit for Integers<'_> {
+        type Output = Vec<Option<i64>>;
+        fn visit<N: Native>(self, lens: Lens<N>) -> Self::Output {
+            let valid = |row| self.0.is_valid(row);
+            let values = lens.values(Some(self.0)).iter().enumerate();
+            values.map(|(row, value)| value.to_i64().filter(|_| valid(row))).collect()
+        }
+    }
+    visit(column.data_type(), Integers(column)).unwrap_or_else(|| vec![None; column.len()])
+}
+
 /// The type of the result of `function` over a column of type `input`, or what would be allowed.
 pub(crate) fn output_type(function: &Function, input: Option<&DataType>) -> Result<DataType, String> {
     let Some(input) = input else {
@@ -185,7 +224,7 @@ pub(crate) fn output_type(function: &Function, input: Option<&DataType>) -> Resu
     if let DataType::Dictionary(_, values) = input {
         return output_type(function, Some(values));
     }
-    let number = input.is_integer() || input.is_floating() || matches!(input, DataType::Decimal128(..));
+    let number = is_number(input);
     let ordered = number || input.is_temporal() && visit(input, Nothing).is_some() || bytes::is_bytes(input);
     match function {
         Function::Min | Function::Max if ordered => Ok(input.clone()),

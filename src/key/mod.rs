@@ -22,9 +22,10 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 
 use decode::{bits_to_array, bytes_to_array};
 pub(crate) use interner::Interner;
-use slots::Key;
 pub(crate) use slots::{Code, MAX_SLOTS, Slots};
+use slots::{Key, hash};
 
+use crate::block::{BLOCK, Block};
 use crate::error::{Error, Result};
 
 /// The key columns of an operator.
@@ -218,6 +219,38 @@ pub(crate) enum Keys<'a> {
     Int32(&'a [i32]),
     Int64(&'a [i64]),
     Codes(&'a Codes),
+}
+
+impl Keys<'_> {
+    /// The rows of each shard. Equal keys are in the same one.
+    pub(crate) fn shards(&self, rows: usize, shards: usize) -> Vec<Vec<Block>> {
+        if shards == 1 {
+            return vec![Block::cover(0..rows)];
+        }
+        let code = |row: usize| match self {
+            Keys::One => 0,
+            Keys::Int32(keys) => keys[row].code(),
+            Keys::Int64(keys) => keys[row].code(),
+            Keys::Codes(codes) => codes.codes[row],
+        };
+        let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); shards];
+        for start in (0..rows).step_by(BLOCK) {
+            for row in start..rows.min(start + BLOCK) {
+                let mine = &mut blocks[shard_of(code(row), shards)];
+                let bit = 1 << (row - start);
+                match mine.last_mut() {
+                    Some(block) if block.start == start => block.rows |= bit,
+                    _ => mine.push(Block { start, rows: bit }),
+                }
+            }
+        }
+        blocks
+    }
+}
+
+/// The shard of a key: its hash, scaled.
+pub(crate) fn shard_of(code: Code, shards: usize) -> usize {
+    ((u128::from(hash(code)) * shards as u128) >> 64) as usize
 }
 
 /// Codes of a morsel, by row of the morsel.

@@ -71,7 +71,7 @@ impl Default for Index {
 
 /// Folded multiply (as in foldhash and wyhash): the high bits of the result depend on all bits of the code.
 #[inline(always)]
-fn hash(code: Code) -> u64 {
+pub(crate) fn hash(code: Code) -> u64 {
     let wide = (code ^ 0x243f_6a88_85a3_08d3) as u128 * 0x9e37_79b9_7f4a_7c15_u128;
     (wide as u64) ^ (wide >> 64) as u64
 }
@@ -244,6 +244,15 @@ impl Slots {
         }
         self.index = Index::default();
         self.rebuild();
+    }
+
+    /// Marks the codes that some slot has, where they are numbers of an interner.
+    pub(crate) fn mark(&self, used: &mut [bool]) {
+        for (slot, &code) in (0u32..).zip(&self.codes) {
+            if self.null_slot != Some(slot) {
+                used[code as usize] = true;
+            }
+        }
     }
 
     pub(crate) fn size(&self) -> usize {

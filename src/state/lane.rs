@@ -168,10 +168,8 @@ impl Lanes {
         }
         for (number, (lane, slices)) in self.lanes.iter_mut().zip(slices).enumerate() {
             let mut used = vec![false; lane.interner.len()];
-            mark(&mut used, slices);
-            if number == 0 {
-                mark(&mut used, sealed);
-            }
+            let sealed_here = sealed.values().filter(|_| number == 0);
+            slices.values().chain(sealed_here).for_each(|table| table.slots.mark(&mut used));
             let renamed = lane.interner.retain(&used);
             rename(slices, &renamed);
             if number == 0 {
@@ -184,17 +182,6 @@ impl Lanes {
 
     pub(crate) fn size(&self) -> usize {
         self.lanes.iter().map(|lane| lane.interner.size()).sum()
-    }
-}
-
-fn mark(used: &mut [bool], slices: &Slices) {
-    for table in slices.values() {
-        let null_slot = table.slots.null_slot();
-        for (slot, &code) in (0u32..).zip(table.slots.codes()) {
-            if null_slot != Some(slot) {
-                used[code as usize] = true;
-            }
-        }
     }
 }
 

@@ -41,6 +41,11 @@ impl Inputs {
         }
     }
 
+    /// Accumulators without a slot.
+    pub(crate) fn empty(&self) -> Vec<Box<dyn Accumulator>> {
+        self.empty.clone()
+    }
+
     /// How much the rows of a batch can add to [`Table::magnitude`].
     pub(crate) fn magnitude(&self, batch: &RecordBatch) -> u128 {
         if self.unpredictable {
@@ -92,19 +97,10 @@ impl<'a> BatchRows<'a> {
 }
 
 /// Keys and accumulators of one slice, or of several combined.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) slots: Slots,
     pub(crate) accumulators: Vec<Box<dyn Accumulator>>,
-}
-
-impl Clone for Table {
-    fn clone(&self) -> Self {
-        Table {
-            slots: self.slots.clone(),
-            accumulators: self.accumulators.iter().map(|a| a.boxed_clone()).collect(),
-        }
-    }
 }
 
 impl Table {
@@ -112,7 +108,7 @@ impl Table {
     pub(crate) fn new(inputs: &Inputs, like: Option<&Table>) -> Self {
         Table {
             slots: like.map_or_else(Slots::default, |table| Slots::like(&table.slots)),
-            accumulators: inputs.empty.iter().map(|a| a.boxed_clone()).collect(),
+            accumulators: inputs.empty(),
         }
     }
 

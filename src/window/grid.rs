@@ -75,6 +75,9 @@ impl Grid {
             Kind::Calendar { unit, count, zone } => {
                 Windows::Calendar(Calendar::new(*unit, *count, zone, ticks)?)
             }
+            Kind::Session { .. } | Kind::SessionBy { .. } | Kind::Global | Kind::Count { .. } => {
+                return Err(Error::invalid("window", window, "one that is aligned to the time line"));
+            }
         };
         let grid = Grid { windows, lateness: lateness as i128 };
         let slices = grid.slices_of_longest();

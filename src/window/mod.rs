@@ -44,6 +44,14 @@ pub(crate) enum Kind {
     Cumulate { size: TimeDelta, step: TimeDelta },
     /// From one multiple of a unit on the clocks of a zone to the next.
     Calendar { unit: CalendarUnit, count: u32, zone: String },
+    /// Rows of a key, none more than a gap from the next.
+    Session { gap: TimeDelta },
+    /// The same, with each row's gap in a column.
+    SessionBy { column: String },
+    /// One for all time.
+    Global,
+    /// Rows of a key, counted.
+    Count { size: u64, slide: u64 },
 }
 
 impl Window {
@@ -80,8 +88,46 @@ impl Window {
         Window::of(Kind::Calendar { unit, count, zone: zone.into() })
     }
 
+    /// Rows of one key that follow each other within `gap`: each row opens `[time, time + gap)`, and windows of a key that touch
+    /// or overlap are one. A row that comes late can make one session of two.
+    pub fn session(gap: impl Into<TimeDelta>) -> Self {
+        Window::of(Kind::Session { gap: gap.into() })
+    }
+
+    /// Sessions whose gap is in a column, row by row: an integer in ticks of the event time, or a Duration of its unit.
+    /// Pushing a gap that is null, zero or negative is an error.
+    pub fn session_by(column: impl Into<String>) -> Self {
+        Window::of(Kind::SessionBy { column: column.into() })
+    }
+
+    /// One window a key, for all time: it fires at end of input, or by its [`Trigger`](crate::Trigger).
+    pub fn global() -> Self {
+        Window::of(Kind::Global)
+    }
+
+    /// Every `rows` rows of a key are a window, in order of arrival; what is left at end of input is one too. The bounds of
+    /// such a window are the event time of its earliest row, and one tick behind that of its latest. Rows are never late.
+    pub fn count(rows: u64) -> Self {
+        Window::of(Kind::Count { size: rows, slide: rows })
+    }
+
+    /// After every `slide` rows of a key, its last `size` rows are a window (Flink's `countWindow(size, slide)`).
+    pub fn count_sliding(size: u64, slide: u64) -> Self {
+        Window::of(Kind::Count { size, slide })
+    }
+
+    /// Whether windows lie on the time line wherever rows are.
+    pub(crate) fn is_aligned(&self) -> bool {
+        matches!(self.kind, Kind::Aligned { .. } | Kind::Cumulate { .. } | Kind::Calendar { .. })
+    }
+
+    /// Rows in a window and from one window to the next, where windows are counted.
+    pub(crate) fn counted(&self) -> Option<(u64, u64)> {
+        if let Kind::Count { size, slide } = self.kind { Some((size, slide)) } else { None }
+    }
+
     /// Moves every window start by `offset`, which may be negative and is taken modulo the slide (cumulate: modulo the size).
-    /// Calendar windows have none.
+    /// Calendar windows and those that are not aligned to the time line have none.
     pub fn offset(mut self, offset: impl Into<TimeDelta>) -> Self {
         self.offset = offset.into();
         self
@@ -95,6 +141,11 @@ impl fmt::Display for Window {
             Kind::Aligned { size, slide } => write!(f, "sliding {size} by {slide}")?,
             Kind::Cumulate { size, step } => write!(f, "cumulate {size} by {step}")?,
             Kind::Calendar { unit, count, zone } => write!(f, "calendar {} in {zone}", unit.times(*count))?,
+            Kind::Session { gap } => write!(f, "session {gap}")?,
+            Kind::SessionBy { column } => write!(f, "session by {column:?}")?,
+            Kind::Global => write!(f, "global")?,
+            Kind::Count { size, slide } if size == slide => write!(f, "{size} rows")?,
+            Kind::Count { size, slide } => write!(f, "{size} rows every {slide}")?,
         }
         if self.offset != TimeDelta::ZERO {
             write!(f, ", offset {}", self.offset)?;

@@ -5,6 +5,8 @@ use highwater_oracle::{
     Cadence, Function, Guard, LateFiring, NullPolicy, Op, Reactivation, Row, Spec, Strategy, Value, Windows,
 };
 
+use crate::vocabulary;
+
 /// A specification, the types of its columns, and what is done.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -23,6 +25,8 @@ pub struct Shape {
     pub time: TimeType,
     /// The key columns.
     pub key: KeyShape,
+    /// Whether results say how often they have fired before.
+    pub numbered: bool,
     /// Whether floats are arbitrary. Sums then depend on the order of additions, and only the engine itself knows it.
     pub wild_floats: bool,
 }
@@ -102,7 +106,8 @@ impl Case {
     pub fn from_bytes(bytes: &[u8]) -> Result<Case> {
         let u = &mut Unstructured::new(bytes);
         let time = *u.choose(&TIMES)?;
-        let shape = Shape { time, key: *u.choose(&KEYS)?, wild_floats: u.ratio(1, 3)? };
+        let shape =
+            Shape { time, key: *u.choose(&KEYS)?, numbered: u.ratio(1, 3)?, wild_floats: u.ratio(1, 3)? };
         let spec = spec(u, time)?;
         let origin = origin(u, time)?;
         let mut maker = Maker { spec: &spec, shape: &shape, origin, now: origin };
@@ -120,9 +125,6 @@ impl Case {
 }
 
 fn spec(u: &mut Unstructured<'_>, time: TimeType) -> Result<Spec> {
-    let size = small(u, 1, 24)?;
-    let slide = if u.ratio(1, 3)? { size } else { small(u, 1, 24)? };
-    let huge = time != TimeType::Date32 && u.ratio(1, 40)?;
     let explicit = u.ratio(1, 5)?;
     let strategy = match u.int_in_range(0..=7)? {
         _ if explicit => Strategy::Explicit,
@@ -139,12 +141,8 @@ fn spec(u: &mut Unstructured<'_>, time: TimeType) -> Result<Spec> {
         _ => Cadence::EveryRow,
     };
     let aggregates = (0..u.int_in_range(1..=4)?).map(|_| aggregate(u)).collect::<Result<Vec<_>>>()?;
-    let window = Windows::Aligned {
-        size: if huge { i64::MAX / small(u, 1, 4)? } else { size },
-        slide: if huge { i64::MAX / small(u, 1, 9)? } else { slide },
-        offset: if u.ratio(1, 2)? { 0 } else { small(u, -40, 40)? },
-    };
-    Ok(Spec {
+    let window = vocabulary::windows(u, time)?;
+    let spec = Spec {
         allowed_lateness: match u.int_in_range(0..=9)? {
             0..=4 => 0,
             9 => i64::MAX,
@@ -168,7 +166,8 @@ fn spec(u: &mut Unstructured<'_>, time: TimeType) -> Result<Spec> {
         late_firing: if u.arbitrary()? { LateFiring::Coalesced } else { LateFiring::PerRow },
         aggregates,
         ..Spec::over(window)
-    })
+    };
+    vocabulary::firing(u, spec)
 }
 
 fn aggregate(u: &mut Unstructured<'_>) -> Result<(Function, usize)> {
@@ -313,7 +312,10 @@ impl Maker<'_> {
     }
 
     fn values(&self, u: &mut Unstructured<'_>) -> Result<Vec<Value>> {
+        let is_gap = matches!(self.spec.window, Windows::SessionByValue { .. });
         let int = match u.int_in_range(0..=30)? {
+            0..=29 if is_gap => Value::Int(small(u, 1, 30)?),
+            _ if is_gap => Value::Int(i64::MAX),
             0 | 1 => Value::Null,
             2 => Value::Int(*u.choose(&[i64::MIN, i64::MAX, i64::MAX - 1])?),
             _ => Value::Int(small(u, -100, 100)?),
@@ -333,6 +335,6 @@ impl Maker<'_> {
     }
 }
 
-fn small(u: &mut Unstructured<'_>, low: i64, high: i64) -> Result<i64> {
+pub(crate) fn small(u: &mut Unstructured<'_>, low: i64, high: i64) -> Result<i64> {
     u.int_in_range(low..=high)
 }

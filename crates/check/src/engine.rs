@@ -15,15 +15,14 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use highwater::watermark::{self, WatermarkStrategy};
-use highwater::{
-    Aggregate, FutureGuard, LATE_WATERMARK, REJECT_REASON, TickUnit, TimeDelta, Window, WindowOperator,
-};
+use highwater::{Aggregate, FutureGuard, LATE_WATERMARK, REJECT_REASON, TickUnit, TimeDelta, WindowOperator};
 use highwater_oracle::{
     Cadence, Firing, Function, Guard, Kind, Late, LateFiring, NullPolicy, Op, Output, Reactivation, Reason,
-    Rejected, Row, Strategy, Value, Windows,
+    Rejected, Row, Strategy, Value,
 };
 
 use crate::case::{Case, KeyShape, Shape, TimeType};
+use crate::vocabulary;
 
 /// A [`WindowOperator`] built for a case.
 pub(crate) struct Engine {
@@ -45,7 +44,6 @@ impl Engine {
         let mut builder = WindowOperator::builder(schema.clone())
             .event_time("ts")
             .event_time_unit(TimeUnit::Millisecond)
-            .window(window(&spec.window, span))
             .watermark(strategy(&spec.strategy, span))
             .cadence(match spec.cadence {
                 Cadence::EveryRow => watermark::Cadence::EveryRow,
@@ -69,7 +67,9 @@ impl Engine {
             })
             .partitions(spec.partitions)
             .threads(threads)
-            .firing_column(true);
+            .firing_column(true)
+            .firing_number_column(shape.numbered);
+        builder = vocabulary::build(builder, spec, span);
         for key in 0..keys {
             builder = builder.key(format!("k{key}"));
         }
@@ -165,20 +165,22 @@ impl Engine {
 
     fn firing(&self, batch: &RecordBatch, row: usize) -> Firing {
         let columns = batch.columns();
+        let number = batch.column_by_name("firing_number");
+        let retraction = batch.column_by_name("retraction");
+        let values =
+            columns.iter().zip(batch.schema_ref().fields()).filter(|(_, f)| f.name().starts_with('a'));
         Firing {
             key: columns[..self.keys].iter().map(|column| value(column, row)).collect(),
             start: ticks(named(batch, "window_start"), row),
             end: ticks(named(batch, "window_end"), row),
             kind: match named(batch, "firing").as_string::<i32>().value(row) {
+                "early" => Kind::Early,
                 "on_time" => Kind::OnTime,
                 _ => Kind::Late,
             },
-            number: 0,
-            retraction: false,
-            values: columns[self.keys + 2..columns.len() - 1]
-                .iter()
-                .map(|column| value(column, row))
-                .collect(),
+            number: number.map_or(0, |column| column.as_primitive::<Int64Type>().value(row) as u64),
+            retraction: retraction.is_some_and(|column| column.as_boolean().value(row)),
+            values: values.map(|(column, _)| value(column, row)).collect(),
         }
     }
 }
@@ -192,16 +194,6 @@ fn each<T>(batches: &[RecordBatch], make: impl Fn(&RecordBatch, usize) -> T) -> 
 
 fn named<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
     batch.column_by_name(name).expect("the output has this column")
-}
-
-/// The engine's windows; random cases have aligned ones only.
-fn window(windows: &Windows, span: impl Fn(i64) -> TimeDelta) -> Window {
-    match windows {
-        Windows::Aligned { size, slide, offset } => {
-            Window::sliding(span(*size), span(*slide)).offset(span(*offset))
-        }
-        other => panic!("no case has {other:?}"),
-    }
 }
 
 fn strategy(strategy: &Strategy, span: impl Fn(i64) -> TimeDelta) -> WatermarkStrategy {

@@ -9,6 +9,7 @@
 mod case;
 mod engine;
 mod judge;
+mod vocabulary;
 
 pub use case::{Case, KeyShape, Shape, TimeType};
 pub use judge::{against_oracle, same_for_all_threads, same_for_every_cut};

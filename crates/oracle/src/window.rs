@@ -19,8 +19,8 @@ impl Window {
             Windows::Cumulate { size, step, offset } => cumulate(ts, *size, *step, *offset),
             Windows::Session { .. } | Windows::SessionByValue { .. } => {
                 // all that no tick can say is the same end
-                let end = (i128::from(ts) + i128::from(gap)).min(i128::from(i64::MAX) + 1);
-                vec![Window { start: ts.into(), end }]
+                let end = (ts + i128::from(gap)).min(i128::from(i64::MAX) + 1);
+                vec![Window { start: ts, end }]
             }
             Windows::Global => vec![Window { start: i64::MIN.into(), end: i128::from(i64::MAX) + 1 }],
             Windows::Count { .. } => vec![],

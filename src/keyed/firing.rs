@@ -1,0 +1,316 @@
+//! What makes a pane fire, and what firing does to it.
+
+use arrow_array::RecordBatch;
+
+use super::assign::Assigner;
+use super::contents::{Contents, append};
+use super::emission::{Emission, Order, Origin};
+use super::pane::{Given, Pane};
+use super::work::{Row, Working};
+use crate::accumulator::{Accumulator, Rows};
+use crate::block::Block;
+use crate::error::{Error, Result};
+use crate::event_time::ticks;
+use crate::fire::{Firing, LateFiring};
+use crate::function::WindowContext;
+use crate::trigger::Rule;
+use crate::watermark::END;
+
+/// What a firing is due to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Cause {
+    /// A row, by its arrival number.
+    Row(u64),
+    /// The watermark has reached a time.
+    Watermark(i64),
+    /// The clock has moved, after all that the watermark did.
+    Clock,
+    /// Late rows of the call are coalesced.
+    EndOfCall,
+}
+
+impl Working<'_> {
+    /// The trigger looks at a row that a pane has taken.
+    pub(crate) fn judge_row(&mut self, id: u32, row: Row) {
+        let (due, last) = (self.shard.panes.get(id).due, self.shard.panes.get(id).last);
+        let counted = matches!(self.spec.assigner, Assigner::Count);
+        let story = self.shard.panes.story(id);
+        if counted {
+            let (low, high) = story.times;
+            story.times = (low.min(row.time), high.max(row.time));
+        }
+        let firing = match due {
+            _ if counted => Firing::OnTime,
+            true => Firing::Late,
+            false => Firing::Early,
+        };
+        match self.spec.trigger.when {
+            Rule::Count(count) => {
+                story.count += 1;
+                if story.count >= count {
+                    story.count = 0;
+                    self.fire(id, firing, Cause::Row(row.arrival));
+                }
+            }
+            Rule::Delta { threshold, .. } => {
+                let Some(value) = row.delta else { return };
+                let mark = *story.mark.get_or_insert(value);
+                if value - mark > threshold {
+                    story.mark = Some(value);
+                    self.fire(id, firing, Cause::Row(row.arrival));
+                }
+            }
+            _ if due => self.late(id, row.arrival),
+            Rule::EarlyCount(count) => {
+                story.count += 1;
+                if story.count >= count {
+                    story.count = 0;
+                    self.fire(id, firing, Cause::Row(row.arrival));
+                }
+            }
+            Rule::EarlyEventTime(interval) if story.early_at.is_none() => {
+                let next = (row.time.div_euclid(interval)).saturating_add(1).saturating_mul(interval);
+                let next = next.min(last);
+                story.early_at = Some(next);
+                self.schedule(id, next);
+            }
+            Rule::EventTime | Rule::EarlyEventTime(_) | Rule::EarlyClock(_) => {}
+        }
+    }
+
+    /// A row has come for a window whose end the watermark has passed.
+    pub(crate) fn late(&mut self, id: u32, arrival: u64) {
+        match self.spec.late_firing {
+            LateFiring::PerRow => self.fire(id, Firing::Late, Cause::Row(arrival)),
+            LateFiring::Coalesced => {
+                let pane = self.shard.panes.get_mut(id);
+                if !std::mem::replace(&mut pane.changed, true) {
+                    self.changed.push((id, pane.generation));
+                }
+            }
+        }
+    }
+
+    /// The watermark has reached a time at which a pane fires early.
+    pub(crate) fn early(&mut self, id: u32, time: i64) {
+        let last = self.shard.panes.get(id).last;
+        if let Rule::EarlyEventTime(interval) = self.spec.trigger.when {
+            self.shard.panes.story(id).early_at = Some(time.saturating_add(interval).min(last));
+        }
+        self.fire(id, Firing::Early, Cause::Watermark(time));
+    }
+
+    /// The clock has passed a multiple of the interval: panes with news fire early.
+    pub(crate) fn clock(&mut self) {
+        let live: Vec<u32> = self.shard.panes.live().collect();
+        for id in live {
+            let pane = self.shard.panes.get(id);
+            if pane.news && !pane.due {
+                self.fire(id, Firing::Early, Cause::Clock);
+            }
+        }
+    }
+
+    /// At the end of a call: fires what late rows have changed, and fetches all that is waited for.
+    pub(crate) fn settle(&mut self) {
+        for (id, generation) in std::mem::take(&mut self.changed) {
+            if self.shard.panes.is_live(id, generation) && self.shard.panes.get(id).changed {
+                self.fire(id, Firing::Late, Cause::EndOfCall);
+            }
+        }
+        self.materialize();
+        for slot in self.leaving.drain(..) {
+            match &mut self.shard.contents {
+                Contents::Aggregated(contents) => contents.release(slot),
+                Contents::Buffered(buffer) => buffer.release(slot),
+            }
+        }
+        if let Err(error) = self.shard.compact() {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    /// A pane fires, if it has anything to say.
+    pub(crate) fn fire(&mut self, id: u32, firing: Firing, cause: Cause) {
+        let pane = self.shard.panes.get_mut(id);
+        pane.changed = false;
+        let counted = matches!(self.spec.assigner, Assigner::Count);
+        let stale = self.spec.discards() || counted;
+        if !pane.filled || stale && !pane.news {
+            return;
+        }
+        pane.news = false;
+        let slot = pane.slot;
+        let emission = self.emission(id, firing, cause);
+        match self.shard.contents {
+            Contents::Aggregated(_) => self.emit_slot(id, slot, emission),
+            Contents::Buffered(_) => {
+                if let Err(error) = self.emit_rows(id, slot, emission) {
+                    self.error.get_or_insert(error);
+                }
+            }
+        }
+        let story = self.shard.panes.story(id);
+        // windows that are counted fire once each
+        story.number += u32::from(!counted);
+        if self.spec.trigger.purging || self.spec.discards() {
+            story.times = (i64::MAX, i64::MIN);
+            let new = self.new_slot();
+            let pane = self.shard.panes.get_mut(id);
+            (pane.slot, pane.filled) = (new, false);
+            self.leaving.push(slot);
+        } else if let Contents::Buffered(buffer) = &self.shard.contents {
+            let filled = !buffer.is_empty(slot);
+            self.shard.panes.get_mut(id).filled = filled;
+        } else {
+            self.shard.panes.get_mut(id).frozen = true;
+            self.frozen.push(id);
+        }
+    }
+
+    fn emission(&mut self, id: u32, firing: Firing, cause: Cause) -> Emission {
+        let Pane { first, last, key, .. } = *self.shard.panes.get(id);
+        let counted = matches!(self.spec.assigner, Assigner::Count);
+        let story = self.shard.panes.story(id);
+        let (first, last) = match counted {
+            // as far as an end can be shown
+            true => (story.times.0, story.times.1.min(END - 1)),
+            false => (first, last),
+        };
+        let by_event = counted || self.spec.late_firing == LateFiring::PerRow;
+        let sessions = self.spec.assigner.is_session();
+        let (arrival, by_row, time) = match cause {
+            _ if !by_event && !sessions => (0, false, 0),
+            Cause::Row(arrival) => (arrival, true, 0),
+            Cause::Watermark(time) => (self.call.ladder.place(time.max(self.not_before)), false, time),
+            Cause::Clock => (u64::MAX, true, 0),
+            Cause::EndOfCall => (u64::MAX, true, 1),
+        };
+        // ends that are shown as the same are the same
+        let session_last = if sessions && !by_event { last.min(END - 1) } else { 0 };
+        let (created, number, result) = (story.created, story.number, true);
+        let order =
+            Order { session_last, arrival, by_row, time, last, first, firing, created, number, result };
+        Emission {
+            order,
+            code: self.shard.keys.codes()[key as usize],
+            null: self.shard.keys.null_slot() == Some(key),
+            start: first,
+            end: if last == END { END } else { last + 1 },
+            firing,
+            number,
+            origin: Origin::Nowhere,
+            at: 0,
+        }
+    }
+
+    /// Notes down that the contents of a slot are a result, and what it replaces.
+    fn emit_slot(&mut self, id: u32, slot: u32, emission: Emission) {
+        if self.spec.retracts() {
+            self.retract(id, &emission);
+        }
+        self.emitted.entries.push(Emission { origin: Origin::Slot(slot), ..emission });
+    }
+
+    /// Takes back what a pane has given, and notes that it gives something new.
+    fn retract(&mut self, id: u32, emission: &Emission) {
+        let Emission { start, end, firing, number, .. } = *emission;
+        let now = Given { slot: self.given, start, end, firing, number };
+        self.given += 1;
+        for given in std::mem::replace(&mut self.shard.panes.story(id).given, vec![now]) {
+            let order = Order { result: false, ..emission.order };
+            let Given { slot, start, end, firing, number } = given;
+            let origin = Origin::Given(slot);
+            let emission = emission.clone();
+            let given = Emission { order, start, end, firing, number, origin, ..emission };
+            self.emitted.entries.push(given);
+        }
+    }
+
+    /// Computes a result from the rows that a pane has kept.
+    fn emit_rows(&mut self, id: u32, slot: u32, mut emission: Emission) -> Result<()> {
+        let Contents::Buffered(buffer) = &mut self.shard.contents else { return Ok(()) };
+        let mut rows = buffer.rows(slot)?;
+        if let Some(evictor) = self.spec.evictor.filter(|evictor| !evictor.after) {
+            rows = buffer.evict(slot, &rows, evictor)?;
+        }
+        if matches!(self.spec.assigner, Assigner::Count) {
+            let times = ticks(rows.column(self.call.source.event_time.column));
+            let Order { first, last, .. } = &mut emission.order;
+            *first = times.iter().copied().min().unwrap_or(*first);
+            *last = times.iter().copied().max().unwrap_or(*last).min(END - 1);
+            (emission.start, emission.end) = (*first, *last + 1);
+        }
+        let at = match &self.spec.function {
+            Some(function) => {
+                let context = WindowContext {
+                    start: emission.start,
+                    end: emission.end,
+                    firing: emission.order.firing,
+                    number: emission.order.number,
+                    watermark: self.watermark,
+                };
+                let failed =
+                    |message| Error::Aggregate { aggregate: format!("{:?}", function.function), message };
+                let given = function.function.call(&context, &rows).map_err(failed)?;
+                self.emitted.rows.push(self.spec.checked(given).map_err(failed)?);
+                self.emitted.rows.len() - 1
+            }
+            None => {
+                let result = self.aggregate(&rows);
+                if self.spec.retracts() {
+                    self.retract(id, &emission);
+                    self.materialize_given(&result);
+                }
+                let at = self.emitted.accumulators.first().map_or(0, |all| all.len());
+                append(&mut self.emitted.accumulators, &result);
+                at
+            }
+        };
+        self.emitted.entries.push(Emission { at: at as u32, ..emission });
+        if let (Some(evictor), Contents::Buffered(buffer)) =
+            (self.spec.evictor.filter(|evictor| evictor.after), &mut self.shard.contents)
+        {
+            buffer.evict(slot, &rows, evictor)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a result that may have to be taken back, and fetches those that are.
+    fn materialize_given(&mut self, result: &[Box<dyn Accumulator>]) {
+        for emission in &mut self.emitted.entries[self.emitted.ready..] {
+            if let Origin::Given(slot) = emission.origin {
+                let at = self.emitted.accumulators.first().map_or(0, |all| all.len());
+                let taken: Vec<_> = self.shard.given.iter().map(|given| given.gather(&[slot])).collect();
+                append(&mut self.emitted.accumulators, &taken);
+                (emission.origin, emission.at) = (Origin::Nowhere, at as u32);
+            }
+        }
+        self.emitted.ready = self.emitted.entries.len();
+        append(&mut self.shard.given, result);
+    }
+
+    /// The aggregates over some rows.
+    fn aggregate(&self, rows: &RecordBatch) -> Vec<Box<dyn Accumulator>> {
+        let columns = self.call.inputs.of(rows);
+        let times = ticks(rows.column(self.call.source.event_time.column));
+        let (zeros, blocks) = (vec![0; rows.num_rows()], Block::cover(0..rows.num_rows()));
+        let mut accumulators = self.call.inputs.empty();
+        for (accumulator, columns) in accumulators.iter_mut().zip(&columns) {
+            accumulator.resize(1);
+            if !blocks.is_empty() {
+                accumulator.update_one(
+                    &zeros,
+                    &Rows {
+                        column: columns.value.as_ref(),
+                        by: columns.by.as_ref(),
+                        times: &times,
+                        first_arrival: 0,
+                        blocks: &blocks,
+                    },
+                );
+            }
+        }
+        accumulators
+    }
+}

@@ -1,0 +1,132 @@
+//! Times at which something happens to a pane, in order.
+//!
+//! Watermarks never go back, so what is wanted is a monotone priority queue: the radix heap of Ahuja, Mehlhorn, Orlin and
+//! Tarjan, "Faster algorithms for the shortest path problem" (1990), section 2. An entry lies in the bucket of the highest bit
+//! in which it differs from the last time taken out, and moves down at most once a bit: a few appends, no comparison of
+//! entries, and no memory access out of order.
+
+/// Something will happen to a pane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) time: i64,
+    pub(crate) pane: u32,
+    /// Which of the panes that have had this number.
+    pub(crate) generation: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Timers {
+    /// Bucket `b > 0` has the entries whose highest bit that differs from `last` is bit `b - 1`; bucket 0 has those that do
+    /// not differ.
+    buckets: Vec<Vec<Entry>>,
+    last: u64,
+    /// No entry is before this time.
+    next: i64,
+}
+
+/// Integers in order, as unsigned ones.
+fn ordered(time: i64) -> u64 {
+    time as u64 ^ (1 << 63)
+}
+
+impl Timers {
+    pub(crate) fn new() -> Self {
+        Timers { buckets: vec![Vec::new(); 65], last: 0, next: i64::MAX }
+    }
+
+    fn bucket(&self, time: i64) -> usize {
+        // what is overdue comes next
+        let differs = ordered(time).max(self.last) ^ self.last;
+        (u64::BITS - differs.leading_zeros()) as usize
+    }
+
+    pub(crate) fn push(&mut self, entry: Entry) {
+        let bucket = self.bucket(entry.time);
+        self.buckets[bucket].push(entry);
+        self.next = self.next.min(entry.time);
+    }
+
+    /// Whether some entry may be due.
+    #[inline]
+    pub(crate) fn may_be_due(&self, watermark: i64) -> bool {
+        self.next <= watermark
+    }
+
+    /// Takes out the entries up to `watermark`, in no particular order.
+    pub(crate) fn take_due(&mut self, watermark: i64, due: &mut Vec<Entry>) {
+        while let Some(lowest) = self.buckets.iter().position(|bucket| !bucket.is_empty()) {
+            if lowest == 0 {
+                due.append(&mut self.buckets[0]);
+                continue;
+            }
+            let first = self.buckets[lowest].iter().map(|entry| entry.time).min().unwrap_or(i64::MAX);
+            if first > watermark {
+                self.next = first;
+                return;
+            }
+            self.last = self.last.max(ordered(first));
+            for entry in std::mem::take(&mut self.buckets[lowest]) {
+                let bucket = self.bucket(entry.time);
+                self.buckets[bucket].push(entry);
+            }
+        }
+        self.next = i64::MAX;
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.buckets.iter().map(|bucket| bucket.capacity() * size_of::<Entry>()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A generator of Lehmer's kind: enough for times without a pattern.
+    fn numbers() -> impl Iterator<Item = u64> {
+        let mut state = 88_172_645_463_325_252_u64;
+        std::iter::repeat_with(move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        })
+    }
+
+    #[test]
+    fn takes_out_exactly_what_is_due_at_rising_watermarks() {
+        let (mut timers, mut model) = (Timers::new(), Vec::new());
+        let mut numbers = numbers();
+        let mut watermark = -1_000_i64;
+        for round in 0..3_000_u32 {
+            let mut number = || numbers.next().unwrap();
+            for _ in 0..number() % 4 {
+                let time = match number() % 50 {
+                    0 => i64::MAX,
+                    1 => i64::MIN,
+                    2 => watermark.saturating_sub((number() % 30) as i64),
+                    _ => watermark.saturating_add((number() % 3_000) as i64),
+                };
+                let entry = Entry { time, pane: round, generation: 0 };
+                timers.push(entry);
+                model.push(entry);
+            }
+            watermark = watermark.saturating_add((number() % 20) as i64);
+            let mut due = Vec::new();
+            if timers.may_be_due(watermark) {
+                timers.take_due(watermark, &mut due);
+            }
+            let (mut expected, rest): (Vec<_>, Vec<_>) =
+                model.into_iter().partition(|entry: &Entry| entry.time <= watermark);
+            let by_time = |entry: &Entry| (entry.time, entry.pane);
+            due.sort_by_key(by_time);
+            expected.sort_by_key(by_time);
+            assert_eq!(due, expected, "at {watermark}");
+            model = rest;
+        }
+        let mut due = Vec::new();
+        timers.take_due(i64::MAX, &mut due);
+        assert_eq!(due.len(), model.len());
+        assert!(!model.is_empty() && !timers.may_be_due(i64::MAX - 1));
+    }
+}

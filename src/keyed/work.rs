@@ -1,0 +1,380 @@
+//! The windows of some keys: rows in order of arrival, each after everything that its watermark has made due.
+//!
+//! ```text
+//! for each row of one of the shard's keys, with the merged watermark before it:
+//!     what is due at that watermark fires, what has expired is forgotten
+//!     the row is assigned to windows; sessions that it touches become one
+//!     windows that have expired do not take it
+//!     the trigger of each pane that takes it may fire
+//! ```
+//! That is Flink's window operator. Keys have nothing to do with each other, so any number of shards gives the same answer.
+//! What is fired is only noted down; values are fetched in bulk at the end of the call, or before a row changes them.
+
+use arrow_array::ArrayRef;
+
+use super::assign::{Assigner, Gaps};
+use super::contents::{Contents, Pending};
+use super::emission::Emitted;
+use super::firing::Cause;
+use super::pane::{NOTHING, Pane};
+use super::shard::Shard;
+use super::timers::Entry;
+use super::{Call, Spec};
+use crate::accumulator::Columns;
+use crate::block::Block;
+use crate::error::{Error, Result};
+use crate::fire::Firing;
+use crate::key::Keys;
+use crate::metrics::RowCounts;
+use crate::progress::{Judged, Passage};
+use crate::route::MORSEL;
+use crate::state::BatchRows;
+use crate::trigger::Rule;
+use crate::watermark::{END, NONE};
+
+/// A batch on its way to the shards.
+pub(crate) struct Arrivals<'a> {
+    pub(crate) passage: &'a Passage,
+    pub(crate) keys: &'a Keys<'a>,
+    pub(crate) columns: &'a [Columns<ArrayRef>],
+    /// The merged watermark before each row.
+    pub(crate) watermarks: &'a [i64],
+    pub(crate) gaps: &'a Gaps,
+    /// The values that a delta trigger reads.
+    pub(crate) deltas: Option<&'a [Option<f64>]>,
+    /// Which rows are the shard's.
+    pub(crate) mine: &'a [Block],
+}
+
+/// What became of the rows of one batch that are a shard's.
+#[derive(Debug, Default)]
+pub(crate) struct Judgement {
+    pub(crate) counts: RowCounts,
+    pub(crate) dropped: Vec<Judged>,
+}
+
+/// A shard during a call.
+pub(crate) struct Working<'a> {
+    pub(crate) call: Call<'a>,
+    pub(crate) spec: &'a Spec,
+    pub(crate) shard: &'a mut Shard,
+    pub(crate) pending: Pending,
+    pub(crate) emitted: Emitted,
+    /// Panes that late rows have changed.
+    pub(crate) changed: Vec<(u32, u32)>,
+    /// Slots of panes that are gone, whose contents may still be waited for.
+    pub(crate) leaving: Vec<u32>,
+    /// Panes that emissions are waiting for.
+    pub(crate) frozen: Vec<u32>,
+    /// How many results will have been given when nothing waits any more.
+    pub(crate) given: u32,
+    pub(crate) error: Option<Error>,
+    /// The watermark now.
+    pub(crate) watermark: i64,
+    /// Nothing that is due now has been so at a lower watermark.
+    pub(crate) not_before: i64,
+    due: Vec<Entry>,
+    windows: Vec<(i64, i64)>,
+}
+
+/// The row at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    /// Its place in the batch.
+    pub(crate) row: usize,
+    pub(crate) key: u32,
+    pub(crate) time: i64,
+    pub(crate) arrival: u64,
+    pub(crate) delta: Option<f64>,
+}
+
+impl<'a> Working<'a> {
+    pub(crate) fn new(call: Call<'a>, shard: &'a mut Shard) -> Self {
+        let watermark = shard.watermark;
+        let given = shard.given.first().map_or(0, |given| given.len()) as u32;
+        Working {
+            call,
+            spec: call.spec,
+            shard,
+            pending: Pending::default(),
+            emitted: Emitted { accumulators: call.inputs.empty(), ..Emitted::default() },
+            given,
+            frozen: Vec::new(),
+            changed: Vec::new(),
+            leaving: Vec::new(),
+            error: None,
+            watermark,
+            not_before: watermark,
+            due: Vec::new(),
+            windows: Vec::new(),
+        }
+    }
+
+    /// Takes in the shard's rows of one batch.
+    pub(crate) fn rows(&mut self, batch: &Arrivals<'_>) -> Judgement {
+        let mut judgement = Judgement::default();
+        let rows = BatchRows::new(batch.passage, batch.columns);
+        if let Contents::Buffered(buffer) = &mut self.shard.contents {
+            buffer.enter(&batch.passage.batch);
+        }
+        let mut slots = Vec::new();
+        for blocks in batch.mine.chunks(MORSEL / 64) {
+            self.shard.keys.assign(batch.keys, 0, blocks, &mut slots);
+            for (row, &key) in blocks.iter().flat_map(Block::iter).zip(&slots) {
+                let watermark = batch.watermarks[row];
+                if watermark > self.watermark {
+                    self.advance(watermark);
+                }
+                let time = rows.times[row];
+                let arrival = rows.first_arrival + row as u64;
+                let delta = batch.deltas.and_then(|deltas| deltas[row]);
+                let row = Row { row, key, time, arrival, delta };
+                let taken = match self.spec.assigner.is_session() {
+                    true => self.session_row(row, batch.gaps.of(row.row), &rows),
+                    false => self.aligned_row(row, &rows),
+                };
+                judgement.note(taken, row, watermark, self.spec.knows_late());
+            }
+        }
+        self.flush(&rows);
+        judgement
+    }
+
+    /// Ends the call at a watermark: what is due fires, and all that has fired is fetched.
+    pub(crate) fn finish(mut self, watermark: i64, clock_passed: bool) -> Result<Emitted> {
+        if watermark > self.watermark {
+            self.advance(watermark);
+        }
+        if clock_passed {
+            self.clock();
+        }
+        self.settle();
+        self.shard.watermark = watermark;
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.emitted),
+        }
+    }
+
+    fn flush(&mut self, rows: &BatchRows<'_>) {
+        if let Contents::Aggregated(contents) = &mut self.shard.contents {
+            contents.flush(&mut self.pending, rows);
+        }
+    }
+
+    /// Before a pane changes: fetches what emissions still want of it.
+    pub(crate) fn thaw(&mut self, id: u32, rows: &BatchRows<'_>) {
+        if self.shard.panes.get(id).frozen {
+            self.flush(rows);
+            self.materialize();
+        }
+    }
+
+    /// Fetches what emissions are waiting for.
+    pub(crate) fn materialize(&mut self) {
+        if let Contents::Aggregated(contents) = &mut self.shard.contents {
+            let given = self.spec.retracts().then_some(&mut self.shard.given);
+            contents.materialize(&mut self.emitted, given);
+        }
+        for id in self.frozen.drain(..) {
+            self.shard.panes.get_mut(id).frozen = false;
+        }
+    }
+
+    /// What is due at this watermark fires.
+    #[inline]
+    pub(crate) fn advance(&mut self, watermark: i64) {
+        self.not_before = self.watermark.saturating_add(1);
+        self.watermark = watermark;
+        if !self.shard.timers.may_be_due(watermark) {
+            return;
+        }
+        let mut due = std::mem::take(&mut self.due);
+        self.shard.timers.take_due(watermark, &mut due);
+        for entry in due.drain(..) {
+            if self.shard.panes.is_live(entry.pane, entry.generation)
+                && self.shard.panes.story(entry.pane).scheduled == Some(entry.time)
+            {
+                self.shard.panes.story(entry.pane).scheduled = None;
+                self.happen(entry.pane);
+            }
+        }
+        self.due = due;
+    }
+
+    /// Everything that the watermark makes happen to a pane.
+    fn happen(&mut self, id: u32) {
+        loop {
+            let next = self.next_time(id);
+            if next > self.watermark {
+                return self.schedule(id, next);
+            }
+            let pane = self.shard.panes.get_mut(id);
+            if pane.due {
+                if pane.changed {
+                    self.fire(id, Firing::Late, Cause::Watermark(next));
+                }
+                return self.forget(id);
+            }
+            // what never ends has nothing before the end of input
+            let endless = pane.last == END && self.watermark == END;
+            if next < pane.last && !endless {
+                self.early(id, next);
+                continue;
+            }
+            pane.due = true;
+            let last = pane.last;
+            if self.spec.fires_at_end() {
+                self.fire(id, Firing::OnTime, Cause::Watermark(last));
+            }
+        }
+    }
+
+    /// The watermark at which something happens to a pane next.
+    pub(crate) fn next_time(&mut self, id: u32) -> i64 {
+        let pane = self.shard.panes.get(id);
+        match pane.due {
+            true => self.spec.expires_at(pane.last),
+            false if self.spec.is_early_by_event_time() => {
+                let last = pane.last;
+                self.shard.panes.story(id).early_at.map_or(last, |early| early.min(last))
+            }
+            false => pane.last,
+        }
+    }
+
+    /// Asks to be called at this time.
+    pub(crate) fn schedule(&mut self, id: u32, time: i64) {
+        let generation = self.shard.panes.get(id).generation;
+        let story = self.shard.panes.story(id);
+        if story.scheduled.is_none_or(|scheduled| time < scheduled) {
+            story.scheduled = Some(time);
+            self.shard.timers.push(Entry { time, pane: id, generation });
+        }
+    }
+
+    /// Whether the watermark has reached a time.
+    pub(crate) fn passed(&self, time: i64) -> bool {
+        self.watermark != NONE && time <= self.watermark
+    }
+
+    /// A pane is gone, and its contents when nobody waits for them.
+    pub(crate) fn forget(&mut self, id: u32) {
+        self.leaving.push(self.shard.panes.get(id).slot);
+        self.shard.panes.remove(id);
+    }
+
+    /// A row of aligned, global or counted windows. Returns whether any window took it, and whether all did.
+    fn aligned_row(&mut self, row: Row, rows: &BatchRows<'_>) -> Taken {
+        let mut windows = std::mem::take(&mut self.windows);
+        self.spec.assigner.windows(row.time, &mut windows);
+        let (mut taken, all) = (0, windows.len());
+        // both the list of panes and the windows from the latest start on
+        let (mut before, mut at) = (NOTHING, self.shard.panes.head(row.key));
+        let mut found: Vec<u32> = Vec::new();
+        windows.sort_unstable_by_key(|&(first, last)| std::cmp::Reverse((first, last)));
+        for &(first, last) in &windows {
+            if self.passed(self.spec.expires_at(last)) {
+                continue;
+            }
+            taken += 1;
+            let place = |pane: &Pane| (pane.first, pane.last);
+            while at != NOTHING && place(self.shard.panes.get(at)) > (first, last) {
+                (before, at) = (at, self.shard.panes.get(at).next);
+            }
+            if at == NOTHING || place(self.shard.panes.get(at)) != (first, last) {
+                at = self.open(before, first, last, row);
+            }
+            found.push(at);
+        }
+        self.windows = windows;
+        found.sort_unstable_by_key(|&id| (self.shard.panes.get(id).last, self.shard.panes.get(id).first));
+        for id in found {
+            self.take(id, row, rows);
+        }
+        match taken {
+            _ if all == 0 => Taken::NoWindow,
+            0 => Taken::Dropped,
+            _ if taken < all => Taken::Partly,
+            _ => Taken::Whole,
+        }
+    }
+
+    /// A new pane behind `after` in the list of the row's key.
+    pub(crate) fn open(&mut self, after: u32, first: i64, last: i64, row: Row) -> u32 {
+        let pane = Pane {
+            first,
+            last,
+            key: row.key,
+            slot: self.new_slot(),
+            next: NOTHING,
+            generation: 0,
+            due: self.passed(last),
+            changed: false,
+            news: false,
+            filled: false,
+            frozen: false,
+        };
+        let id = self.shard.panes.insert(after, pane, row.arrival);
+        let next = self.next_time(id);
+        self.schedule(id, next);
+        id
+    }
+
+    pub(crate) fn new_slot(&mut self) -> u32 {
+        match &mut self.shard.contents {
+            Contents::Aggregated(contents) => contents.new_slot(),
+            Contents::Buffered(buffer) => buffer.new_slot(),
+        }
+    }
+
+    /// A pane takes a row, and its trigger looks at it.
+    #[inline]
+    pub(crate) fn take(&mut self, id: u32, row: Row, rows: &BatchRows<'_>) {
+        self.thaw(id, rows);
+        let pane = self.shard.panes.get_mut(id);
+        (pane.news, pane.filled) = (true, true);
+        let slot = pane.slot;
+        match &mut self.shard.contents {
+            Contents::Aggregated(_) => self.pending.push(row.row, slot),
+            Contents::Buffered(buffer) => buffer.push(row.row, slot),
+        }
+        if self.spec.trigger.when != Rule::EventTime || matches!(self.spec.assigner, Assigner::Count) {
+            self.judge_row(id, row);
+        } else if self.shard.panes.get(id).due {
+            self.late(id, row.arrival);
+        }
+    }
+}
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    NoWindow,
+    Dropped,
+    Partly,
+    Whole,
+}
+
+impl Judgement {
+    pub(crate) fn add(&mut self, other: Judgement) {
+        self.counts.add(&other.counts);
+        self.dropped.extend(other.dropped);
+    }
+
+    fn note(&mut self, taken: Taken, row: Row, watermark: i64, knows_late: bool) {
+        let late = u64::from(knows_late && row.time <= watermark && watermark != NONE);
+        match taken {
+            Taken::NoWindow => self.counts.no_window += 1,
+            Taken::Dropped => {
+                self.counts.dropped_late += 1;
+                self.dropped.push(Judged { row: row.row, watermark });
+            }
+            Taken::Partly | Taken::Whole => {
+                self.counts.taken += 1;
+                self.counts.late_taken += late;
+                self.counts.partly_late += u64::from(taken == Taken::Partly);
+            }
+        }
+    }
+}
