@@ -17,6 +17,7 @@ use crate::keyed::{Assigner, Function, Spec};
 use crate::operator::Kind;
 use crate::operator::WindowOperator;
 use crate::output::{Assembler, Columns};
+use crate::rank::Top;
 use crate::state::Inputs;
 use crate::time::TimeDelta;
 use crate::trigger::Trigger;
@@ -54,6 +55,7 @@ pub struct WindowOperatorBuilder {
     evictor: Option<Evictor>,
     function: Option<Arc<dyn WindowFunction>>,
     quiet_timeout: Option<TimeDelta>,
+    top: Option<(usize, String)>,
     threads: usize,
     aggregates: Vec<Aggregate>,
     columns: Columns,
@@ -69,6 +71,7 @@ pub(crate) struct Parts {
     pub(crate) assembler: Assembler,
     /// In ticks of the clock.
     pub(crate) quiet_timeout: Option<i64>,
+    pub(crate) top: Option<Top>,
     pub(crate) threads: usize,
     pub(crate) limits: Limits,
 }
@@ -85,6 +88,7 @@ impl WindowOperatorBuilder {
             evictor: None,
             function: None,
             quiet_timeout: None,
+            top: None,
             threads: 1,
             aggregates: vec![],
             columns: Columns::default(),
@@ -204,6 +208,13 @@ impl WindowOperatorBuilder {
         self.aggregates.push(aggregate);
         self
     }
+    /// Keeps, of each window, the `count` results whose `column` is the largest, in this order: the aggregate's name or alias,
+    /// nulls last; of equal ones the key that appeared first. A late row makes the window fire again with all of its top.
+    /// Only for aligned windows that fire by event time.
+    pub fn top(mut self, count: usize, column: impl Into<String>) -> Self {
+        self.top = Some((count, column.into()));
+        self
+    }
     /// Whether results say why they fired, in a column `firing`.
     pub fn firing_column(mut self, on: bool) -> Self {
         self.columns.firing = on;
@@ -252,6 +263,7 @@ impl WindowOperatorBuilder {
             return Err(Error::invalid("threads", 0, "one or more"));
         }
         let kind = self.build_kind(&source, window, lateness)?;
+        let top = self.build_top(&kind, window, &outputs)?;
         let columns = Columns { retraction: self.result_mode == ResultMode::Retract, ..self.columns };
         let functions = match &kind {
             Kind::Keyed(Spec { function: Some(function), .. }) => function.schema.fields().to_vec(),
@@ -260,6 +272,7 @@ impl WindowOperatorBuilder {
         let quiet = self.quiet_timeout.map(|timeout| source.ticks.tolerance("flush_after_quiet", timeout));
         let parts = Parts {
             quiet_timeout: quiet.transpose()?,
+            top,
             assembler: Assembler::new(&source, outputs, &functions, columns, self.sort_by_key)?,
             threads: self.threads,
             limits: self.limits,
@@ -267,6 +280,38 @@ impl WindowOperatorBuilder {
             inputs,
         };
         WindowOperator::new(kind, parts)
+    }
+
+    fn build_top(
+        &self,
+        kind: &Kind,
+        window: &Window,
+        outputs: &[(Field, accumulator::Output)],
+    ) -> Result<Option<Top>> {
+        let Some((count, column)) = &self.top else { return Ok(None) };
+        if matches!(kind, Kind::Keyed(_)) {
+            let given = format!("{count}, of {window}, trigger {}", self.trigger);
+            let allowed = "aligned windows that fire by event time and accumulate, without firing numbers: \
+                           others fire one key at a time";
+            return Err(Error::invalid("top", given, allowed));
+        }
+        if *count == 0 {
+            return Err(Error::invalid("top", 0, "one or more"));
+        }
+        let Some((field, output)) = outputs.iter().find(|(field, _)| field.name() == column) else {
+            let names: Vec<_> = outputs.iter().map(|(field, _)| field.name().as_str()).collect();
+            let available = names.join(", ");
+            return Err(Error::UnknownColumn { parameter: "top".into(), column: column.clone(), available });
+        };
+        if field.data_type().is_nested() {
+            return Err(Error::ColumnType {
+                parameter: "top".into(),
+                column: column.clone(),
+                given: field.data_type().to_string(),
+                allowed: "a type that has an order".into(),
+            });
+        }
+        Ok(Some(Top { count: *count, output: *output }))
     }
 
     /// Out of slices if windows are aligned and fire by event time, else key by key.

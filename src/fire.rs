@@ -70,6 +70,8 @@ pub(crate) struct Fire<'a> {
     pub(crate) grid: &'a Grid,
     pub(crate) inputs: &'a Inputs,
     pub(crate) late_firing: LateFiring,
+    /// Whether a late firing has all keys of its window, not only those that late rows have touched.
+    pub(crate) whole: bool,
     pub(crate) state: &'a mut State,
     pub(crate) lanes: &'a mut Lanes,
     pub(crate) fired: &'a mut Vec<Fired>,
@@ -180,7 +182,11 @@ impl Fire<'_> {
         let picked: Vec<i128> =
             self.state.changed.keys().copied().filter(|&window| which(self.grid, window)).collect();
         for window in picked {
-            let Some(keys) = self.state.changed.remove(&window) else { continue };
+            let Some(mut keys) = self.state.changed.remove(&window) else { continue };
+            if self.whole {
+                let tables = self.state.sealed.range(self.grid.slices_of(window));
+                tables.for_each(|(_, table)| _ = keys.assign_all(&table.slots));
+            }
             let (slices, middle) = (self.grid.slices_of(window), self.grid.middle_of(window));
             if let Some(table) = combine(&self.state.sealed, slices, middle, &keys) {
                 self.fired.push(Fired { window, firing: Firing::Late, table: Shared::new(table) });

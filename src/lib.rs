@@ -29,6 +29,7 @@ mod accumulator;
 mod sliced;
 mod keyed;
 mod fire;
+mod rank;
 mod output;
 
 // Beside the way: what rows move, counting, and threads.

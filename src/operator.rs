@@ -149,6 +149,54 @@ impl WindowOperator {
         self.push_prepared(prepared.into_iter().collect::<Result<_>>()?)
     }
 
+    /// Takes in what the operator before this one gave in a call, and then its watermark: rows first, so that no result is
+    /// late for what follows. Every operator that goes before has a partition of its own here, and the minimum of their
+    /// watermarks counts. For results of windows the event time is
+    /// [`window_time`](WindowOperatorBuilder::window_time_column), and this operator's strategy is
+    /// [`WatermarkStrategy::explicit`](crate::watermark::WatermarkStrategy::explicit).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::{Int64Array, RecordBatch, StringArray, TimestampSecondArray};
+    /// # use highwater::{Aggregate, TimeDelta, Window, WindowOperator, watermark::WatermarkStrategy};
+    /// # let batch = RecordBatch::try_from_iter([
+    /// #     ("ts", Arc::new(TimestampSecondArray::from(vec![1, 2, 61, 200])) as _),
+    /// #     ("tenant", Arc::new(StringArray::from(vec!["acme", "globex", "acme", "acme"])) as _),
+    /// # ])?;
+    /// let mut per_tenant = WindowOperator::builder(batch.schema())
+    ///     .event_time("ts")
+    ///     .key("tenant")
+    ///     .window(Window::tumbling(TimeDelta::from_mins(1)))
+    ///     .watermark(WatermarkStrategy::ascending())
+    ///     .aggregate(Aggregate::count_all().alias("requests"))
+    ///     .window_time_column(true)
+    ///     .build()?;
+    /// let mut busiest = WindowOperator::builder(per_tenant.output_schema())
+    ///     .event_time("window_time")
+    ///     .window(Window::tumbling(TimeDelta::from_mins(1)))
+    ///     .watermark(WatermarkStrategy::explicit())
+    ///     .aggregate(Aggregate::max("requests"))
+    ///     .build()?;
+    /// let output = per_tenant.push(0, &batch)?;
+    /// let output = busiest.push_results(0, &output, per_tenant.current_watermark())?;
+    /// // the watermark is 199 s: minutes 0 and 1 have fired in both
+    /// assert_eq!(output.fired[0].num_rows(), 2);
+    /// assert!(output.late.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`push`](WindowOperator::push) and [`advance_watermark`](WindowOperator::advance_watermark); nothing is taken then.
+    pub fn push_results(&mut self, partition: usize, results: &Output, watermark: i64) -> Result<Output> {
+        let signal = Signal::Watermark { partition, watermark };
+        Progress::check(signal, &self.parts.source)?;
+        let prepared = results.fired.iter().map(|batch| self.prepare(partition, batch));
+        let prepared = prepared.collect::<Result<Vec<_>>>()?;
+        let saved = self.saved_if_at_risk(prepared.iter().map(|p| &p.admitted));
+        let result = self.apply_results(prepared, signal);
+        self.restore_on_error(saved, result)
+    }
+
     /// Says that no more rows at or before `watermark` will come to a partition. [`END`] finishes it.
     ///
     /// # Errors
@@ -252,12 +300,7 @@ impl WindowOperator {
 
     /// The way of the rows of one call.
     fn push_prepared(&mut self, prepared: Vec<Prepared>) -> Result<Output> {
-        let rows = prepared.iter().map(|p| p.admitted.times.len()).sum();
-        let magnitude = prepared
-            .iter()
-            .map(|p| self.parts.inputs.magnitude(&p.admitted.batch))
-            .fold(0, u128::saturating_add);
-        let saved = self.saved_if_at_risk(rows, magnitude);
+        let saved = self.saved_if_at_risk(prepared.iter().map(|prepared| &prepared.admitted));
         let result = self.apply(prepared);
         self.restore_on_error(saved, result)
     }
@@ -285,10 +328,19 @@ impl WindowOperator {
         self.complete(fired, output)
     }
 
+    fn apply_results(&mut self, prepared: Vec<Prepared>, signal: Signal) -> Result<Output> {
+        let mut output = self.apply(prepared)?;
+        if !matches!(signal, Signal::Watermark { watermark: NONE, .. }) {
+            self.progress.apply(signal, &self.parts.source);
+        }
+        output.fired.extend(self.advance(self.progress.clock)?.fired);
+        Ok(output)
+    }
+
     /// A call without rows, which may move the merged watermark.
     fn step(&mut self, signal: Signal) -> Result<Output> {
         Progress::check(signal, &self.parts.source)?;
-        let saved = self.saved_if_at_risk(0, 0);
+        let saved = self.saved_if_at_risk(std::iter::empty());
         let before = self.progress.clock;
         self.progress.apply(signal, &self.parts.source);
         if let (Signal::Clock(_), Some(timeout)) = (signal, self.parts.quiet_timeout)
@@ -314,8 +366,13 @@ impl WindowOperator {
     }
 
     /// Makes batches of everything that has fired.
-    fn complete(&mut self, fired: Fired, mut output: Output) -> Result<Output> {
+    fn complete(&mut self, mut fired: Fired, mut output: Output) -> Result<Output> {
         self.check_limits()?;
+        if let (Some(top), Fired::Sliced(fired)) = (&self.parts.top, &mut fired) {
+            for fired in fired {
+                fired.table = top.of(&fired.table)?;
+            }
+        }
         let mut counts = self.fired;
         fired.count(&mut counts);
         match (&mut self.windows, fired) {
@@ -332,8 +389,12 @@ impl WindowOperator {
     }
 
     /// A copy of all that changes, if this call might fail after it has changed something.
-    fn saved_if_at_risk(&mut self, rows: usize, magnitude: u128) -> Option<Saved> {
+    fn saved_if_at_risk<'a>(&mut self, coming: impl Iterator<Item = &'a Admitted>) -> Option<Saved> {
         let (limits, windows) = (&self.parts.limits, &self.windows);
+        let (rows, magnitude) = coming.fold((0, 0_u128), |(rows, magnitude), admitted| {
+            let more = self.parts.inputs.magnitude(&admitted.batch);
+            (rows + admitted.times.len(), magnitude.saturating_add(more))
+        });
         self.bounds.keys += rows;
         if self.bounds.keys > limits.max_keys {
             self.bounds.keys = windows.keys() + rows;

@@ -87,6 +87,7 @@ impl Sliced {
             grid: &self.grid,
             inputs: &parts.inputs,
             late_firing: self.late_firing,
+            whole: parts.top.is_some(),
             state: &mut self.state,
             lanes: &mut self.lanes,
             fired,

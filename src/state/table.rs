@@ -187,11 +187,16 @@ impl Table {
             .filter_map(|(slot, &code)| self.slots.find(code, null_slot == Some(slot)))
             .collect();
         found.sort_unstable();
+        self.gather(&found)
+    }
+
+    /// A table of these slots, in this order.
+    pub(crate) fn gather(&self, which: &[u32]) -> Table {
         let mut slots = Slots::default();
-        for &slot in &found {
+        for &slot in which {
             slots.get_or_insert(self.slots.codes()[slot as usize], self.slots.null_slot() == Some(slot));
         }
-        Table { slots, accumulators: self.accumulators.iter().map(|a| a.gather(&found)).collect() }
+        Table { slots, accumulators: self.accumulators.iter().map(|a| a.gather(which)).collect() }
     }
 
     pub(crate) fn size(&self) -> usize {
