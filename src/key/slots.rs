@@ -246,6 +246,14 @@ impl Slots {
         self.rebuild();
     }
 
+    /// Goes over to an array if the codes have come to lie close together. They seldom do from the start, if there are many.
+    pub(crate) fn settle(&mut self) {
+        if matches!(self.index, Index::Hash(_)) {
+            self.index = Index::default();
+            self.rebuild();
+        }
+    }
+
     /// Marks the codes that some slot has, where they are numbers of an interner.
     pub(crate) fn mark(&self, used: &mut [bool]) {
         for (slot, &code) in (0u32..).zip(&self.codes) {

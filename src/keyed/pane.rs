@@ -5,8 +5,9 @@ use crate::fire::Firing;
 /// No pane, no slot.
 pub(crate) const NOTHING: u32 = u32::MAX;
 
-/// What every row of a pane looks at.
+/// What every row of a pane looks at: one cache line.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct Pane {
     /// The first and the last tick of its window. The last one is the watermark at which the window is due, so one that cannot
     /// be said in 64 bits is [`END`](crate::watermark::END).
@@ -91,6 +92,13 @@ impl Panes {
     #[inline]
     pub(crate) fn head(&self, key: u32) -> u32 {
         self.heads.get(key as usize).copied().unwrap_or(NOTHING)
+    }
+
+    /// Looks at the latest pane of each of these keys. Rows are then taken one after the other, each as soon as its pane has come
+    /// from memory; here the processor waits for many of them at once.
+    pub(crate) fn touch(&self, keys: &[u32]) {
+        let latest = keys.iter().map(|&key| self.panes.get(self.head(key) as usize));
+        std::hint::black_box(latest.fold(0, |all, pane| all ^ pane.map_or(0, |pane| pane.last)));
     }
 
     /// A new pane, behind `after` in the list of its key, or at its head if that is [`NOTHING`].

@@ -23,6 +23,8 @@ pub(crate) struct Shard {
     pub(crate) given: Vec<Box<dyn Accumulator>>,
     /// The watermark that it has seen.
     pub(crate) watermark: i64,
+    /// The number of keys for which the way to look them up was chosen.
+    settled: usize,
 }
 
 impl Shard {
@@ -38,6 +40,7 @@ impl Shard {
             timers: Timers::new(),
             given: inputs.empty(),
             watermark: NONE,
+            settled: 0,
         }
     }
 
@@ -74,6 +77,10 @@ impl Shard {
             }
             self.keys = keys;
             self.panes.set_heads(heads);
+        }
+        if self.keys.len() > 2 * self.settled.max(1_024) {
+            self.keys.settle();
+            self.settled = self.keys.len();
         }
         match &mut self.contents {
             Contents::Aggregated(_) => Ok(()),

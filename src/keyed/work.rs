@@ -32,6 +32,9 @@ use crate::state::BatchRows;
 use crate::trigger::Rule;
 use crate::watermark::{END, NONE};
 
+/// So many panes are fetched from memory at a time.
+const TOUCHED: usize = 64;
+
 /// A batch on its way to the shards.
 pub(crate) struct Arrivals<'a> {
     pub(crate) passage: &'a Passage,
@@ -120,7 +123,10 @@ impl<'a> Working<'a> {
         let mut slots = Vec::new();
         for blocks in batch.mine.chunks(MORSEL / 64) {
             self.shard.keys.assign(batch.keys, 0, blocks, &mut slots);
-            for (row, &key) in blocks.iter().flat_map(Block::iter).zip(&slots) {
+            for (place, (row, &key)) in blocks.iter().flat_map(Block::iter).zip(&slots).enumerate() {
+                if place % TOUCHED == 0 {
+                    self.shard.panes.touch(&slots[place..slots.len().min(place + TOUCHED)]);
+                }
                 let watermark = batch.watermarks[row];
                 if watermark > self.watermark {
                     self.advance(watermark);
