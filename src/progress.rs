@@ -150,7 +150,6 @@ impl Progress {
             Signal::Watermark { partition, watermark: END } | Signal::FinishPartition(partition) => {
                 self.merge.finish(partition);
             }
-            Signal::Watermark { watermark: NONE, .. } => {}
             Signal::Watermark { partition, watermark } => {
                 self.advance(partition, watermark, source.reactivation)
             }
