@@ -92,7 +92,10 @@ impl Oracle {
         for p in 0..self.spec.partitions {
             let proposal = self.generators[p].proposal();
             if proposal > self.merge.own(p) {
-                self.merge.active(p);
+                // what is recorded wakes a partition that counts at once
+                if self.spec.reactivation == Reactivation::WhenCaughtUp {
+                    self.merge.active(p);
+                }
                 self.merge.record(p, proposal);
             }
         }
