@@ -215,7 +215,7 @@ impl WindowOperator {
         self.step(Signal::Active(partition))
     }
 
-    /// Moves the injected clock, in ticks since the epoch in the unit of the event time; it never moves back. Partitions that
+    /// Moves the injected clock, in ticks since the epoch in the unit of the event time; a reading before the last one is ignored. Partitions that
     /// have been without rows for longer than the idle timeout are marked idle.
     pub fn advance_clock(&mut self, now: i64) -> Result<Output> {
         self.step(Signal::Clock(now))

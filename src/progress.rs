@@ -183,8 +183,10 @@ impl Progress {
 
     /// Partitions that have been without rows for longer than the idle timeout are marked idle.
     fn advance_clock(&mut self, now: i64) {
+        if self.clock.is_some_and(|clock| now < clock) {
+            return;
+        }
         let first = self.clock.is_none();
-        let now = self.clock.map_or(now, |clock| clock.max(now));
         self.clock = Some(now);
         self.last_row.get_or_insert(now);
         for partition in 0..self.timers.len() {
