@@ -273,6 +273,16 @@ pub trait AggregateFunction: fmt::Debug + Send + Sync + 'static {
     fn merge(&self, state: &mut Self::State, other: &Self::State);
     /// The results of many states, one value each, of the type that `return_type` gave.
     fn finish(&self, states: &[Self::State]) -> Result<ArrayRef, String>;
+    /// Many states as Arrow data, one row each, for a [snapshot](crate::WindowOperator::snapshot). The type of the column is
+    /// the same for any states, also for none. By default an error: there is no snapshot of an operator with this function.
+    fn save(&self, _states: &[Self::State]) -> Result<ArrayRef, String> {
+        Err("its states cannot be saved: AggregateFunction::save is not implemented".into())
+    }
+    /// The states of a column that [`save`](AggregateFunction::save) gave, in its order: each must go on as the one saved
+    /// would have. Data that cannot be a state is an error.
+    fn restore(&self, _saved: &ArrayRef) -> Result<Vec<Self::State>, String> {
+        Err("its states cannot be restored: AggregateFunction::restore is not implemented".into())
+    }
     /// Heap bytes held by a state, for the limit on state; by default none.
     fn heap_size(&self, _state: &Self::State) -> usize {
         0

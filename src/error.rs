@@ -128,9 +128,38 @@ pub enum Error {
         /// The function's own words.
         message: String,
     },
+    /// A snapshot could not be taken, or an operator not be restored from it.
+    #[error("snapshot: {message}")]
+    Snapshot {
+        /// What kind of thing is wrong.
+        fault: SnapshotFault,
+        /// What exactly, and where.
+        message: String,
+    },
     /// Arrow refused an operation.
     #[error("arrow: {0}")]
     Arrow(String),
+}
+
+/// What is wrong with a snapshot, for those who want to act on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SnapshotFault {
+    /// It is some other file.
+    Foreign,
+    /// It was a snapshot, but bytes are missing or have changed.
+    Damaged,
+    /// It was written in a format that is newer than this version of the engine.
+    Newer,
+    /// It was taken of an operator that was built otherwise.
+    Configuration,
+    /// Its bytes are as they were written, but no operator can be in such a state.
+    Impossible,
+    /// The operator holds a state that has no way into a snapshot: that of a user's own function or generator which does
+    /// not say how.
+    Unsupported,
+    /// The bytes could not be written.
+    Io,
 }
 
 impl From<arrow_schema::ArrowError> for Error {
@@ -153,5 +182,9 @@ impl Error {
             given: given.to_string(),
             allowed: allowed.into(),
         }
+    }
+
+    pub(crate) fn snapshot(fault: SnapshotFault, message: impl Into<String>) -> Self {
+        Error::Snapshot { fault, message: message.into() }
     }
 }

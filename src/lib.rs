@@ -38,10 +38,11 @@ mod scan;
 mod block;
 mod metrics;
 mod partition;
+mod snapshot;
 
 pub use aggregate::{Aggregate, AggregateFunction, RowPosition};
 pub use builder::{Limits, WindowOperatorBuilder};
-pub use error::{Error, Result};
+pub use error::{Error, Result, SnapshotFault};
 pub use event_time::{FutureGuard, NullPolicy, REJECT_REASON};
 pub use evictor::Evictor;
 pub use fire::{Firing, LateFiring, ResultMode};

@@ -11,9 +11,11 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::{ArrowError, DataType};
 
 use super::column::for_each_row;
-use super::first_last::{Place, place, replaces};
+use super::first_last::{Place, place, replaces, restore_places, save_places};
 use super::states::ObjectFunction;
 use super::{Part, Rows};
+use crate::block::Block;
+use crate::snapshot::{Checked, Record, record};
 
 /// A column seen as bytes whose order is that of the values: booleans, strings and binary as they are, nested types by way of
 /// Arrow's row format.
@@ -117,6 +119,23 @@ impl Bytes {
         })
     }
 
+    /// The bytes of the values of a column that `build` has made; none for nulls.
+    fn unbuilt(&self, column: &ArrayRef) -> Checked<Vec<Option<Vec<u8>>>> {
+        let built = match is_bytes(&self.data_type) {
+            true => self.data_type.clone(),
+            false => flattened(&self.data_type).map_err(|error| error.to_string())?,
+        };
+        if column.data_type() != &built {
+            return Err(format!("values of type {built} were expected, not {}", column.data_type()));
+        }
+        let mut values = vec![None; column.len()];
+        let slots: Vec<u32> = (0..column.len() as u32).collect();
+        let blocks = Block::cover(0..column.len());
+        let rows = Rows { column: Some(column), by: None, times: &[], first_arrival: 0, blocks: &blocks };
+        Bytes::new(&built).for_each(&slots, &rows, |slot, _, value| values[slot] = Some(value.to_vec()));
+        Ok(values)
+    }
+
     fn decoded(&self, values: &[Option<&[u8]>]) -> Result<ArrayRef, ArrowError> {
         let Some(encoder) = &self.encoder else {
             return Err(ArrowError::NotYetImplemented(format!("values of type {}", self.data_type)));
@@ -207,6 +226,20 @@ impl ObjectFunction for PickBytes {
             states.iter().map(|state| state.as_ref().map(|held| held.value.as_slice())).collect();
         self.bytes.build(&values).map_err(|error| error.to_string())
     }
+    fn save(&self, states: &[Self::State]) -> Checked<ArrayRef> {
+        let [time, arrival] = save_places(states.iter().map(|state| state.as_ref().map(|held| held.place)));
+        record(vec![time, arrival, ("value", self.finish(states, Part::Only)?)])
+    }
+    fn restore(&self, saved: &ArrayRef, _: &mut u64) -> Checked<Vec<Self::State>> {
+        let saved = Record::of(saved)?;
+        let values = self.bytes.unbuilt(saved.column("value")?)?;
+        let held = restore_places(&saved)?.into_iter().zip(values).map(|held| match held {
+            (Some(place), Some(value)) => Ok(Some(Held { place, value })),
+            (None, None) => Ok(None),
+            _ => Err("a value without a place, or the reverse".into()),
+        });
+        held.collect()
+    }
     fn heap_size(&self, state: &Self::State) -> usize {
         state.as_ref().map_or(0, |held| held.value.capacity())
     }
@@ -247,6 +280,13 @@ impl ObjectFunction for KeepBytes {
     fn finish(&self, states: &[Self::State], _: Part) -> Result<ArrayRef, String> {
         let values: Vec<_> = states.iter().map(Option::as_deref).collect();
         self.0.build(&values).map_err(|error| error.to_string())
+    }
+    fn save(&self, states: &[Self::State]) -> Checked<ArrayRef> {
+        self.finish(states, Part::Only)
+    }
+    fn restore(&self, saved: &ArrayRef, _: &mut u64) -> Checked<Vec<Self::State>> {
+        let values = self.0.unbuilt(saved)?.into_iter();
+        Ok(values.map(|value| value.map(Vec::into_boxed_slice)).collect())
     }
     fn heap_size(&self, state: &Self::State) -> usize {
         state.as_ref().map_or(0, |value| value.len())

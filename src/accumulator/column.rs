@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer, i256};
 use arrow_schema::{DataType, TimeUnit};
 use half::f16;
@@ -14,6 +14,7 @@ use half::f16;
 use super::Rows;
 use super::total::Total;
 use crate::block::Block;
+use crate::snapshot::Checked;
 
 /// What the accumulators need to know about a value.
 ///
@@ -172,6 +173,15 @@ impl<N: Native> Lens<N> {
     /// A column of the data type, without a copy of the values.
     pub(crate) fn build(&self, values: Vec<N>, nulls: Option<NullBuffer>) -> ArrayRef {
         (self.build)(values.into(), nulls, &self.data_type)
+    }
+    /// The values and nulls of a column that `build` has made.
+    pub(crate) fn unbuilt<'a>(&self, column: &'a ArrayRef) -> Checked<(&'a [N], Option<&'a NullBuffer>)> {
+        match column.data_type() == &self.data_type {
+            true => Ok(((self.view)(column), column.nulls())),
+            false => {
+                Err(format!("values of type {} were expected, not {}", self.data_type, column.data_type()))
+            }
+        }
     }
     /// The number that a native value stands for.
     pub(crate) fn float(&self, value: N) -> f64 {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array};
+use arrow_array::types::UInt64Type;
+use arrow_array::{ArrayRef, Int64Array, UInt64Array};
 
 use super::column::{bytes, for_each_row, gather, grow};
-use super::{Accumulator, FinishError, Part, Rows, same};
+use super::{Accumulator, FinishError, Part, Rows, same, spend};
+use crate::snapshot::{Checked, Record, record};
 
 /// Rows, or values that are not null. Without a column there are no nulls, so the two are one.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +61,15 @@ impl Accumulator for Count {
     }
     fn size(&self) -> usize {
         bytes(&self.counts)
+    }
+    fn save(&self) -> Checked<ArrayRef> {
+        let counts = self.counts.iter().map(|&count| count as u64);
+        record(vec![("count", Arc::new(UInt64Array::from_iter_values(counts)))])
+    }
+    fn restore(&self, saved: &ArrayRef, left: &mut u64) -> Checked<Box<dyn Accumulator>> {
+        let counts = Record::of(saved)?.numbers::<UInt64Type>("count")?;
+        spend(left, counts)?;
+        Ok(Box::new(Count { counts: counts.iter().map(|&count| count as i64).collect() }))
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         Box::new(self.clone())

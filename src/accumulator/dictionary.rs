@@ -7,6 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_select::take::take;
 
 use super::{Accumulator, Columns, FinishError, Part, Rows, same};
+use crate::snapshot::Checked;
 
 /// The values that a dictionary column has in the rows of `span`.
 pub(crate) fn looked_up(column: &ArrayRef, span: Range<usize>) -> ArrayRef {
@@ -66,6 +67,12 @@ impl Accumulator for Dictionary {
     }
     fn magnitude(&self) -> u128 {
         self.values.magnitude()
+    }
+    fn save(&self) -> Checked<ArrayRef> {
+        self.values.save()
+    }
+    fn restore(&self, saved: &ArrayRef, left: &mut u64) -> Checked<Box<dyn Accumulator>> {
+        Ok(Box::new(Dictionary { values: self.values.restore(saved, left)? }))
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         Box::new(Dictionary { values: self.values.boxed_clone() })

@@ -1,11 +1,15 @@
 //! `first(column)` and `last(column)` of primitive values; see `bytes` for all others.
 
-use arrow_array::ArrayRef;
+use std::sync::Arc;
+
+use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::{ArrayRef, Int64Array, UInt64Array};
 
 use super::column::{Lens, Native, bytes, for_each_row, gather, grow};
 use super::seen::Seen;
 use super::{Accumulator, FinishError, Part, Rows, same};
 use crate::aggregate::RowPosition;
+use crate::snapshot::{Checked, Record, record};
 
 /// Event time, then arrival.
 pub(crate) type Place = (i64, u64);
@@ -24,6 +28,29 @@ pub(crate) const fn nowhere<const LAST: bool>() -> Place {
 /// The place of a row.
 pub(crate) fn place(at: RowPosition) -> Place {
     (at.time, at.arrival)
+}
+
+/// Places as columns of a snapshot.
+pub(crate) fn save_places(
+    places: impl Iterator<Item = Option<Place>> + Clone,
+) -> [(&'static str, ArrayRef); 2] {
+    let times = places.clone().map(|place| place.map(|(time, _)| time));
+    let arrivals = places.map(|place| place.map(|(_, arrival)| arrival));
+    [
+        ("time", Arc::new(times.collect::<Int64Array>())),
+        ("arrival", Arc::new(arrivals.collect::<UInt64Array>())),
+    ]
+}
+
+/// The places of a record; none for slots that have seen nothing.
+pub(crate) fn restore_places(saved: &Record<'_>) -> Checked<Vec<Option<Place>>> {
+    let (times, arrivals) = (saved.optional::<Int64Type>("time")?, saved.optional::<UInt64Type>("arrival")?);
+    let places = times.iter().zip(arrivals).map(|place| match place {
+        (Some(time), Some(arrival)) => Ok(Some((time, arrival))),
+        (None, None) => Ok(None),
+        _ => Err("a time without an arrival, or the reverse".into()),
+    });
+    places.collect()
 }
 
 /// The value with the largest place a slot if `LAST`, else with the smallest.
@@ -96,6 +123,28 @@ impl<N: Native, const LAST: bool> Accumulator for FirstLast<N, LAST> {
     }
     fn size(&self) -> usize {
         bytes(&self.places) + bytes(&self.values) + self.seen.size()
+    }
+    fn save(&self) -> Checked<ArrayRef> {
+        let places = (0..self.len()).map(|slot| self.seen.get(slot).then_some(self.places[slot]));
+        let [time, arrival] = save_places(places);
+        record(vec![time, arrival, ("value", self.lens.build(self.values.clone(), self.seen.nulls()))])
+    }
+    fn restore(&self, saved: &ArrayRef, _: &mut u64) -> Checked<Box<dyn Accumulator>> {
+        let saved = Record::of(saved)?;
+        let (values, nulls) = self.lens.unbuilt(saved.column("value")?)?;
+        let mut restored = Self::new(self.lens.clone());
+        restored.resize(values.len());
+        for (slot, place) in restore_places(&saved)?.into_iter().enumerate() {
+            if place.is_some() == nulls.is_some_and(|nulls| nulls.is_null(slot)) {
+                return Err("a value without a place, or the reverse".into());
+            }
+            if let Some(place) = place {
+                restored.places[slot] = place;
+                restored.values[slot] = values[slot];
+                restored.seen.mark(slot);
+            }
+        }
+        Ok(Box::new(restored))
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         Box::new(self.clone())

@@ -6,9 +6,10 @@ use arrow_schema::DataType;
 
 use super::column::{Lens, Native, bytes, for_each_row, gather, grow};
 use super::dictionary::looked_up;
-use super::first_last::{Place, nowhere, place, replaces};
+use super::first_last::{Place, nowhere, place, replaces, restore_places, save_places};
 use super::{Accumulator, Columns, FinishError, Part, Rows, nulls, same};
 use crate::block::Block;
+use crate::snapshot::{Checked, Record as Saved, record};
 
 /// The best row that a slot has seen.
 #[derive(Clone, Copy, Debug)]
@@ -168,6 +169,30 @@ impl<N: Native, const MAX: bool> Accumulator for MaxBy<N, MAX> {
     fn magnitude(&self) -> u128 {
         self.values.magnitude()
     }
+    fn save(&self) -> Checked<ArrayRef> {
+        let places = self.records.iter().map(|record| record.place);
+        let places = places.map(|place| (place != nowhere::<false>()).then_some(place));
+        let nulls: NullBuffer = places.clone().map(|place| place.is_some()).collect();
+        let by = self.lens.build(self.records.iter().map(|record| record.by).collect(), Some(nulls));
+        let [time, arrival] = save_places(places);
+        record(vec![time, arrival, ("by", by), ("value", self.values.save()?)])
+    }
+    fn restore(&self, saved: &ArrayRef, left: &mut u64) -> Checked<Box<dyn Accumulator>> {
+        let saved = Saved::of(saved)?;
+        let (by, nulls) = self.lens.unbuilt(saved.column("by")?)?;
+        let places = restore_places(&saved)?.into_iter().zip(by).enumerate();
+        let records =
+            places.map(|(slot, (place, &by))| match (place, nulls.is_none_or(|n| n.is_valid(slot))) {
+                (Some(place), true) => Ok(Record { by, place }),
+                (None, false) => Ok(Record::NEW),
+                _ => Err("a value without a place, or the reverse"),
+            });
+        Ok(Box::new(MaxBy::<N, MAX> {
+            lens: self.lens.clone(),
+            records: records.collect::<Result<_, _>>()?,
+            values: self.values.restore(saved.column("value")?, left)?,
+        }))
+    }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         Box::new(MaxBy {
             lens: self.lens.clone(),
@@ -188,6 +213,12 @@ pub(crate) struct Keep<N: Native> {
 impl<N: Native> Keep<N> {
     pub(crate) fn new(lens: Lens<N>) -> Self {
         Keep { lens, values: Vec::new(), valid: Vec::new() }
+    }
+
+    fn column(&self) -> ArrayRef {
+        let all = self.valid.iter().all(|&valid| valid);
+        let nulls = (!all).then(|| NullBuffer::from(self.valid.as_slice()));
+        self.lens.build(self.values.clone(), nulls)
     }
 }
 
@@ -230,12 +261,22 @@ impl<N: Native> Accumulator for Keep<N> {
         self.valid.extend_from_slice(&other.valid);
     }
     fn finish(&self, _: Part) -> Result<ArrayRef, FinishError> {
-        let all = self.valid.iter().all(|&valid| valid);
-        let nulls = (!all).then(|| NullBuffer::from(self.valid.as_slice()));
-        Ok(self.lens.build(self.values.clone(), nulls))
+        Ok(self.column())
     }
     fn size(&self) -> usize {
         bytes(&self.values) + bytes(&self.valid)
+    }
+    fn save(&self) -> Checked<ArrayRef> {
+        Ok(self.column())
+    }
+    fn restore(&self, saved: &ArrayRef, _: &mut u64) -> Checked<Box<dyn Accumulator>> {
+        let (values, nulls) = self.lens.unbuilt(saved)?;
+        let valid = |slot| nulls.is_none_or(|nulls| nulls.is_valid(slot));
+        Ok(Box::new(Keep {
+            lens: self.lens.clone(),
+            values: values.to_vec(),
+            valid: (0..values.len()).map(valid).collect(),
+        }))
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         Box::new(self.clone())

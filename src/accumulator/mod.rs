@@ -37,6 +37,7 @@ pub(crate) use self::states::States;
 use self::column::{Lens, Native, Visit, visit};
 use crate::aggregate::{Function, RowPosition};
 use crate::block::Block;
+use crate::snapshot::Checked;
 
 /// One aggregate, or several of one column, for every key of a slice.
 pub(crate) trait Accumulator: Any + Debug + Send + Sync {
@@ -68,6 +69,11 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     fn magnitude(&self) -> u128 {
         0
     }
+    /// The state as Arrow data, one row a slot, for a snapshot. The type is the same for any number of slots.
+    fn save(&self) -> Checked<ArrayRef>;
+    /// An accumulator of this kind with the state that `save` gave. No more than `left` rows can have been counted, and those
+    /// that have been are taken off it: so no count will ever wrap, whatever the data.
+    fn restore(&self, saved: &ArrayRef, left: &mut u64) -> Checked<Box<dyn Accumulator>>;
     /// A copy.
     fn boxed_clone(&self) -> Box<dyn Accumulator>;
 }
@@ -150,6 +156,14 @@ impl<'a> Rows<'a> {
 /// The nulls of a column, if there are any.
 fn nulls(column: Option<&ArrayRef>) -> Option<&NullBuffer> {
     column.and_then(|column| column.nulls()).filter(|nulls| nulls.null_count() > 0)
+}
+
+/// Takes counts of rows off those that are left to be counted.
+fn spend<'a>(left: &mut u64, counts: impl IntoIterator<Item = &'a u64>) -> Checked<()> {
+    for &count in counts {
+        *left = left.checked_sub(count).ok_or("more rows are counted than have been taken")?;
+    }
+    Ok(())
 }
 
 const SAME: &str = "merged accumulators come from one specification, so they are of one kind";

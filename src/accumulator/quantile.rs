@@ -7,11 +7,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, Float64Array, UInt32Array, UInt64Array};
 
 use super::column::{Lens, Native, for_each};
 use super::states::ObjectFunction;
-use super::{Part, Rows};
+use super::{Part, Rows, spend};
+use crate::snapshot::{Checked, Record, lists, record};
 
 /// Bits of the mantissa that a bucket number keeps.
 const MANTISSA_BITS: u32 = 6;
@@ -19,6 +22,8 @@ const MANTISSA_BITS: u32 = 6;
 const SHIFT: u32 = f64::MANTISSA_DIGITS - 1 - MANTISSA_BITS;
 /// The first bucket of values of at least `f64::MIN_POSITIVE`: what is closer to zero counts as zero.
 const FIRST: u32 = 1 << MANTISSA_BITS;
+/// One more than the bucket of the largest float.
+const BUCKETS: usize = (f64::INFINITY.to_bits() >> SHIFT) as usize;
 
 /// A histogram a slot.
 #[derive(Debug)]
@@ -229,7 +234,88 @@ impl<N: Native> ObjectFunction for Quantile<N> {
         let Part::Quantile(q) = part else { return Err(format!("a sketch of quantiles has no {part:?}")) };
         Ok(Arc::new(states.iter().map(|state| state.quantile(q)).collect::<Float64Array>()))
     }
+    fn save(&self, states: &[Buckets]) -> Checked<ArrayRef> {
+        save(states)
+    }
+    fn restore(&self, saved: &ArrayRef, left: &mut u64) -> Checked<Vec<Buckets>> {
+        restore(saved, left)
+    }
     fn heap_size(&self, state: &Buckets) -> usize {
         state.heap_size()
     }
+}
+
+fn save(states: &[Buckets]) -> Checked<ArrayRef> {
+    let floats = |of: fn(&Buckets) -> f64| Arc::new(Float64Array::from_iter_values(states.iter().map(of)));
+    let counts = |of: fn(&Buckets) -> u64| Arc::new(UInt64Array::from_iter_values(states.iter().map(of)));
+    let firsts = |of: fn(&Buckets) -> &Store| {
+        Arc::new(UInt32Array::from_iter_values(states.iter().map(|state| of(state).first)))
+    };
+    let stores = |of: fn(&Buckets) -> &Store| {
+        let counts = states.iter().flat_map(|state| of(state).counts.iter().copied());
+        let lengths = states.iter().map(|state| of(state).counts.len());
+        lists(lengths, Arc::new(UInt64Array::from_iter_values(counts)))
+    };
+    record(vec![
+        ("min", floats(|state| state.min)),
+        ("max", floats(|state| state.max)),
+        ("first_positive", firsts(|state| &state.positive)),
+        ("positive", stores(|state| &state.positive)?),
+        ("first_negative", firsts(|state| &state.negative)),
+        ("negative", stores(|state| &state.negative)?),
+        ("zeros", counts(|state| state.zeros)),
+        ("negative_infinities", counts(|state| state.negative_infinities)),
+        ("infinities", counts(|state| state.infinities)),
+        ("nans", counts(|state| state.nans)),
+    ])
+}
+
+fn restore(saved: &ArrayRef, left: &mut u64) -> Checked<Vec<Buckets>> {
+    let saved = Record::of(saved)?;
+    let counts = |name: &str| saved.numbers::<UInt64Type>(name);
+    let (min, max) = (saved.numbers::<Float64Type>("min")?, saved.numbers::<Float64Type>("max")?);
+    let (zeros, nans) = (counts("zeros")?, counts("nans")?);
+    let (negative_infinities, infinities) = (counts("negative_infinities")?, counts("infinities")?);
+    let mut positive = restore_stores(&saved, "first_positive", "positive", left)?;
+    let mut negative = restore_stores(&saved, "first_negative", "negative", left)?;
+    let mut states = Vec::with_capacity(saved.len());
+    for slot in 0..saved.len() {
+        let state = Buckets {
+            min: min[slot],
+            max: max[slot],
+            positive: std::mem::take(&mut positive[slot]),
+            negative: std::mem::take(&mut negative[slot]),
+            zeros: zeros[slot],
+            negative_infinities: negative_infinities[slot],
+            infinities: infinities[slot],
+            nans: nans[slot],
+        };
+        spend(left, [&state.zeros, &state.negative_infinities, &state.infinities, &state.nans])?;
+        let finite = state.zeros + state.positive.total() + state.negative.total() > 0;
+        let ordered = match finite {
+            true => state.min.is_finite() && state.max.is_finite() && state.min <= state.max,
+            false => (state.min, state.max) == (f64::INFINITY, f64::NEG_INFINITY),
+        };
+        if !ordered {
+            return Err(format!("extremes {} and {} cannot be", state.min, state.max));
+        }
+        states.push(state);
+    }
+    Ok(states)
+}
+
+fn restore_stores(saved: &Record<'_>, first: &str, counts: &str, left: &mut u64) -> Checked<Vec<Store>> {
+    let firsts = saved.numbers::<UInt32Type>(first)?;
+    let stores = firsts.iter().zip(saved.lists(counts)?.iter().flatten()).map(|(&first, counts)| {
+        let counts = match counts.as_primitive_opt::<UInt64Type>() {
+            Some(counts) if counts.null_count() == 0 => counts.values(),
+            _ => return Err("counts of buckets are numbers".to_string()),
+        };
+        if (first as usize).saturating_add(counts.len()) > BUCKETS {
+            return Err(format!("{} buckets from bucket {first} on are too many", counts.len()));
+        }
+        spend(left, counts)?;
+        Ok(Store { first, counts: counts.to_vec() })
+    });
+    stores.collect()
 }

@@ -3,11 +3,13 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array};
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{ArrayRef, Float64Array, UInt64Array};
 
 use super::column::{Lens, Native, float_order, for_each_row};
 use super::states::ObjectFunction;
 use super::{Part, Rows};
+use crate::snapshot::{Checked, Record, lists, record};
 
 /// Bottom-k sampling (Cohen and Kaplan, PODC 2007): every row has a priority, a seeded hash of its arrival number, and the
 /// sample is the `capacity` rows of the lowest. Which rows those are does not depend on the order in which they come or
@@ -118,6 +120,34 @@ impl<N: Native> ObjectFunction for Reservoir<N> {
     }
     fn finish(&self, states: &[Sample], _: Part) -> Result<ArrayRef, String> {
         Ok(Arc::new(states.iter().map(|sample| self.quantile(sample)).collect::<Float64Array>()))
+    }
+    fn save(&self, states: &[Sample]) -> Checked<ArrayRef> {
+        // in order of priority, so that equal samples are saved alike
+        let sorted: Vec<Vec<Sampled>> =
+            states.iter().map(|sample| sample.rows.clone().into_sorted_vec()).collect();
+        let rows = sorted.iter().flatten();
+        let rows = record(vec![
+            ("priority", Arc::new(UInt64Array::from_iter_values(rows.clone().map(|row| row.priority)))),
+            ("value", Arc::new(Float64Array::from_iter_values(rows.map(|row| row.value)))),
+        ])?;
+        record(vec![("sample", lists(sorted.iter().map(Vec::len), rows)?)])
+    }
+    fn restore(&self, saved: &ArrayRef, _: &mut u64) -> Checked<Vec<Sample>> {
+        let samples = Record::of(saved)?.lists("sample")?;
+        let sample = |rows: ArrayRef| {
+            let rows = Record::of(&rows)?;
+            let priorities = rows.numbers::<UInt64Type>("priority")?;
+            if priorities.len() > self.capacity || !priorities.is_sorted_by(|a, b| a < b) {
+                return Err(format!("{} rows are no sample of {}", priorities.len(), self.capacity));
+            }
+            let full = priorities.len() == self.capacity;
+            let values = priorities.iter().zip(rows.numbers::<Float64Type>("value")?);
+            Ok(Sample {
+                limit: priorities.last().copied().filter(|_| full).unwrap_or(u64::MAX),
+                rows: values.map(|(&priority, &value)| Sampled { priority, value }).collect(),
+            })
+        };
+        samples.iter().flatten().map(sample).collect()
     }
     fn heap_size(&self, state: &Sample) -> usize {
         state.rows.capacity() * size_of::<Sampled>()

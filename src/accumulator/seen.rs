@@ -18,7 +18,8 @@ impl Seen {
         self.unseen += slots.saturating_sub(self.flags.len());
         grow(&mut self.flags, slots, false);
     }
-    fn mark(&mut self, slot: usize) {
+    /// Slot `i` has seen a value.
+    pub(crate) fn mark(&mut self, slot: usize) {
         self.unseen -= usize::from(!self.flags[slot]);
         self.flags[slot] = true;
     }

@@ -8,6 +8,7 @@ use arrow_array::ArrayRef;
 use super::column::{bytes, for_each_row};
 use super::{Accumulator, FinishError, Part, Rows, same};
 use crate::aggregate::AggregateFunction;
+use crate::snapshot::Checked;
 
 /// A function over whole batches of rows, so that it looks at the type of the column once a batch.
 pub(crate) trait ObjectFunction: Debug + Send + Sync + 'static {
@@ -19,6 +20,10 @@ pub(crate) trait ObjectFunction: Debug + Send + Sync + 'static {
     /// One of the results; `part` is the one that the plan asks for.
     fn finish(&self, states: &[Self::State], part: Part) -> Result<ArrayRef, String>;
     fn heap_size(&self, state: &Self::State) -> usize;
+    /// See [`Accumulator::save`].
+    fn save(&self, states: &[Self::State]) -> Checked<ArrayRef>;
+    /// See [`Accumulator::restore`].
+    fn restore(&self, saved: &ArrayRef, left: &mut u64) -> Checked<Vec<Self::State>>;
     /// See [`Accumulator::magnitude`]; `heap` is that of all states.
     fn magnitude(&self, _heap: usize) -> u128 {
         0
@@ -57,6 +62,12 @@ impl<F: AggregateFunction> ObjectFunction for F {
     }
     fn heap_size(&self, state: &F::State) -> usize {
         AggregateFunction::heap_size(self, state)
+    }
+    fn save(&self, states: &[F::State]) -> Checked<ArrayRef> {
+        AggregateFunction::save(self, states)
+    }
+    fn restore(&self, saved: &ArrayRef, _: &mut u64) -> Checked<Vec<F::State>> {
+        AggregateFunction::restore(self, saved)
     }
     fn magnitude(&self, _heap: usize) -> u128 {
         u128::MAX
@@ -131,6 +142,16 @@ impl<F: ObjectFunction> Accumulator for States<F> {
     }
     fn magnitude(&self) -> u128 {
         self.function.magnitude(self.heap.unsigned_abs())
+    }
+    fn save(&self) -> Checked<ArrayRef> {
+        let saved = self.function.save(&self.states)?;
+        match (saved.len(), self.states.len()) {
+            (given, expected) if given == expected => Ok(saved),
+            (given, expected) => Err(format!("save gave {given} rows for {expected} states")),
+        }
+    }
+    fn restore(&self, saved: &ArrayRef, left: &mut u64) -> Checked<Box<dyn Accumulator>> {
+        Ok(self.with(self.function.restore(saved, left)?))
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         self.with(self.states.clone())

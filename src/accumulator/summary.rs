@@ -6,13 +6,15 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array};
+use arrow_array::types::UInt64Type;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
 use super::column::{Lens, Native, bytes, for_each, for_each_row, gather, grow};
 use super::total::Total;
-use super::{Accumulator, FinishError, Part, Rows, same};
+use super::{Accumulator, FinishError, Part, Rows, same, spend};
+use crate::snapshot::{Checked, Record as Saved, record};
 
 /// The type of the sum of a column of numbers.
 pub(crate) fn sum_type(input: &DataType) -> DataType {
@@ -114,7 +116,13 @@ pub(crate) struct Summary<N: Native, S, E> {
 }
 
 /// What is read out of a record, whatever it holds.
-pub(crate) trait Held<N: Native> {
+pub(crate) trait Held<N: Native>: Sized {
+    /// Whether it holds a sum.
+    const SUM: bool = false;
+    /// Whether it holds extremes.
+    const EXTREMES: bool = false;
+    /// One that holds these, as far as it holds any.
+    fn of(total: N::Total, extremes: (N, N)) -> Self;
     fn total(&self) -> N::Total {
         N::Total::NOTHING
     }
@@ -123,15 +131,25 @@ pub(crate) trait Held<N: Native> {
     }
 }
 
-impl<N: Native> Held<N> for () {}
+impl<N: Native> Held<N> for () {
+    fn of(_: N::Total, _: (N, N)) -> Self {}
+}
 
 impl<N: Native> Held<N> for Sum<N> {
+    const SUM: bool = true;
+    fn of(total: N::Total, _: (N, N)) -> Self {
+        Sum(total)
+    }
     fn total(&self) -> N::Total {
         self.0
     }
 }
 
 impl<N: Native> Held<N> for Extremes<N> {
+    const EXTREMES: bool = true;
+    fn of(_: N::Total, (low, high): (N, N)) -> Self {
+        Extremes { low, high }
+    }
     fn extremes(&self) -> (N, N) {
         (self.low, self.high)
     }
@@ -171,6 +189,22 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Summary<N, S, E> {
 
     fn counts(&self) -> impl Iterator<Item = i64> {
         self.records.iter().map(|record| record.count as i64)
+    }
+
+    fn extremes(&self, of: impl Fn((N, N)) -> N) -> ArrayRef {
+        let values = self.records.iter().map(|record| of(record.extremes.extremes()));
+        self.lens.build(values.collect(), self.validity())
+    }
+
+    /// One of the extremes of slots that have seen so many values.
+    fn restore_extremes(&self, saved: &ArrayRef, counts: &[u64], new: N) -> Checked<Vec<N>> {
+        let (values, nulls) = self.lens.unbuilt(saved)?;
+        let value = |(slot, (&count, &value))| match nulls.is_some_and(|nulls| nulls.is_null(slot)) {
+            true if count > 0 => Err("an extreme is null, but values have been seen".into()),
+            true => Ok(new),
+            false => Ok(value),
+        };
+        counts.iter().zip(values).enumerate().map(value).collect()
     }
 
     fn add_bound(&mut self, more: u128) {
@@ -276,8 +310,8 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
                     .map(|r| (r.count > 0).then(|| r.sum.total().mean(r.count, self.lens.divisor)))
                     .collect::<Float64Array>(),
             ),
-            Part::Min => self.lens.build(records.map(|r| r.extremes.extremes().0).collect(), self.validity()),
-            Part::Max => self.lens.build(records.map(|r| r.extremes.extremes().1).collect(), self.validity()),
+            Part::Min => self.extremes(|(low, _)| low),
+            Part::Max => self.extremes(|(_, high)| high),
             _ => {
                 let totals = records.map(|record| record.sum.total()).collect();
                 return N::Total::column(totals, self.validity(), &sum_type(&self.lens.data_type));
@@ -289,6 +323,54 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
     }
     fn magnitude(&self) -> u128 {
         self.bound.unwrap_or(0)
+    }
+    fn save(&self) -> Checked<ArrayRef> {
+        let nulls = self.nulls.iter().copied().chain(std::iter::repeat(0)).take(self.len());
+        let mut columns: Vec<(&str, ArrayRef)> = vec![
+            (
+                "count",
+                Arc::new(UInt64Array::from_iter_values(self.records.iter().map(|record| record.count))),
+            ),
+            ("nulls", Arc::new(UInt64Array::from_iter_values(nulls))),
+        ];
+        if S::SUM {
+            columns.push((
+                "sum",
+                N::Total::save(self.records.iter().map(|record| record.sum.total()).collect())?,
+            ));
+        }
+        if E::EXTREMES {
+            columns.push(("min", self.extremes(|(low, _)| low)));
+            columns.push(("max", self.extremes(|(_, high)| high)));
+        }
+        record(columns)
+    }
+    fn restore(&self, saved: &ArrayRef, left: &mut u64) -> Checked<Box<dyn Accumulator>> {
+        let saved = Saved::of(saved)?;
+        let (counts, nulls) = (saved.numbers::<UInt64Type>("count")?, saved.numbers::<UInt64Type>("nulls")?);
+        spend(left, counts.iter().chain(nulls))?;
+        let mut records = vec![Self::NEW; counts.len()];
+        records.iter_mut().zip(counts).for_each(|(record, &count)| record.count = count);
+        let mut bound = self.bound;
+        if S::SUM {
+            for (record, total) in records.iter_mut().zip(N::Total::restore(&saved, "sum")?) {
+                if !total.possible(record.count) {
+                    return Err(format!("a sum of {} values is out of range", record.count));
+                }
+                record.sum = S::of(total, (N::HIGHEST, N::LOWEST));
+                bound = bound.map(|bound| bound.saturating_add(total.magnitude()));
+            }
+        }
+        if E::EXTREMES {
+            let low = self.restore_extremes(saved.column("min")?, counts, N::HIGHEST)?;
+            let high = self.restore_extremes(saved.column("max")?, counts, N::LOWEST)?;
+            for (record, extremes) in records.iter_mut().zip(low.into_iter().zip(high)) {
+                record.extremes = E::of(N::Total::NOTHING, extremes);
+            }
+        }
+        let any_null = nulls.iter().any(|&nulls| nulls > 0);
+        let nulls = if any_null { nulls.to_vec() } else { Vec::new() };
+        Ok(Box::new(Summary::<N, S, E> { lens: self.lens.clone(), records, nulls, bound }))
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         Box::new(self.clone())

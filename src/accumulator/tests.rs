@@ -1,6 +1,7 @@
 //! Laws that every accumulator keeps over every type, against a naive reference that reads values from raw bytes.
 
 mod approximate;
+mod saved;
 mod values;
 
 use std::sync::Arc;
@@ -422,6 +423,13 @@ impl crate::AggregateFunction for Rowwise {
     }
     fn finish(&self, states: &[String]) -> Result<ArrayRef, String> {
         Ok(Arc::new(StringArray::from_iter_values(states)))
+    }
+    fn save(&self, states: &[String]) -> Result<ArrayRef, String> {
+        Ok(Arc::new(StringArray::from_iter_values(states)))
+    }
+    fn restore(&self, saved: &ArrayRef) -> Result<Vec<String>, String> {
+        let states = saved.as_string_opt::<i32>().ok_or("strings were expected")?;
+        Ok(states.iter().map(|state| state.unwrap_or_default().to_string()).collect())
     }
     fn heap_size(&self, state: &String) -> usize {
         state.capacity()

@@ -3,12 +3,13 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow_array::types::{Decimal256Type, DecimalType};
-use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, UInt64Array};
+use arrow_array::types::{Decimal128Type, Decimal256Type, DecimalType, Float64Type};
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, PrimitiveArray, UInt64Array};
 use arrow_buffer::{NullBuffer, i256};
 use arrow_schema::DataType;
 
 use super::FinishError;
+use crate::snapshot::{Checked, Record};
 
 /// A running sum.
 pub(crate) trait Total: Copy + Debug + Send + Sync + 'static {
@@ -23,6 +24,22 @@ pub(crate) trait Total: Copy + Debug + Send + Sync + 'static {
         nulls: Option<NullBuffer>,
         output: &DataType,
     ) -> Result<ArrayRef, FinishError>;
+    /// The sums as they are, for a snapshot.
+    fn save(totals: Vec<Self>) -> Checked<ArrayRef>;
+    /// Those of the column `name`.
+    fn restore(saved: &Record<'_>, name: &str) -> Checked<Vec<Self>>;
+    /// Whether so many values can have this sum.
+    fn possible(self, _count: u64) -> bool {
+        true
+    }
+    /// Its magnitude where it can be too large for the output; zero for floats.
+    fn magnitude(self) -> u128;
+}
+
+/// Integers of any width as decimals without a fraction.
+fn whole<T: DecimalType>(values: Vec<T::Native>) -> Checked<ArrayRef> {
+    let column = PrimitiveArray::<T>::new(values.into(), None).with_precision_and_scale(T::MAX_PRECISION, 0);
+    Ok(Arc::new(column.map_err(|error| error.to_string())?))
 }
 
 /// 2^63 rows of 64 bits need 127 bits.
@@ -44,6 +61,18 @@ impl Total for i128 {
             DataType::UInt64 => Arc::new(UInt64Array::new(narrow::<_, u64>(&totals)?.into(), nulls)),
             _ => Arc::new(Int64Array::new(narrow::<_, i64>(&totals)?.into(), nulls)),
         })
+    }
+    fn save(totals: Vec<Self>) -> Checked<ArrayRef> {
+        whole::<Decimal128Type>(totals)
+    }
+    fn restore(saved: &Record<'_>, name: &str) -> Checked<Vec<Self>> {
+        Ok(saved.numbers::<Decimal128Type>(name)?.to_vec())
+    }
+    fn possible(self, count: u64) -> bool {
+        self.unsigned_abs() <= u128::from(count) << 64
+    }
+    fn magnitude(self) -> u128 {
+        self.unsigned_abs()
     }
 }
 
@@ -83,6 +112,15 @@ impl Total for f64 {
     fn column(totals: Vec<Self>, nulls: Option<NullBuffer>, _: &DataType) -> Result<ArrayRef, FinishError> {
         let totals: Vec<_> = totals.into_iter().map(one_nan).collect();
         Ok(Arc::new(Float64Array::new(totals.into(), nulls)))
+    }
+    fn save(totals: Vec<Self>) -> Checked<ArrayRef> {
+        Ok(Arc::new(Float64Array::new(totals.into(), None)))
+    }
+    fn restore(saved: &Record<'_>, name: &str) -> Checked<Vec<Self>> {
+        Ok(saved.numbers::<Float64Type>(name)?.to_vec())
+    }
+    fn magnitude(self) -> u128 {
+        0
     }
 }
 
@@ -128,5 +166,14 @@ impl Total for i256 {
         let values = totals.iter().enumerate().map(fit).collect::<Result<Vec<_>, _>>()?;
         let column = Decimal128Array::new(values.into(), nulls).with_precision_and_scale(*precision, *scale);
         Ok(Arc::new(column.map_err(|error| FinishError::Function(error.to_string()))?))
+    }
+    fn save(totals: Vec<Self>) -> Checked<ArrayRef> {
+        whole::<Decimal256Type>(totals)
+    }
+    fn restore(saved: &Record<'_>, name: &str) -> Checked<Vec<Self>> {
+        Ok(saved.numbers::<Decimal256Type>(name)?.to_vec())
+    }
+    fn magnitude(self) -> u128 {
+        self.to_i128().map_or(u128::MAX, i128::unsigned_abs)
     }
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array};
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{ArrayRef, Float64Array, UInt64Array};
 
 use super::column::{Lens, Native, bytes, for_each, gather, grow};
-use super::{Accumulator, FinishError, Part, Rows, same};
+use super::{Accumulator, FinishError, Part, Rows, same, spend};
+use crate::snapshot::{Checked, Record, record};
 
 /// Count, mean and the sum of squared distances from the mean of the values seen.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,6 +101,25 @@ impl<N: Native> Accumulator for Variance<N> {
     }
     fn size(&self) -> usize {
         bytes(&self.moments)
+    }
+    fn save(&self) -> Checked<ArrayRef> {
+        let floats =
+            |of: fn(&Moments) -> f64| Arc::new(Float64Array::from_iter_values(self.moments.iter().map(of)));
+        record(vec![
+            ("count", Arc::new(UInt64Array::from_iter_values(self.moments.iter().map(|m| m.count)))),
+            ("mean", floats(|moments| moments.mean)),
+            ("squares", floats(|moments| moments.squares)),
+        ])
+    }
+    fn restore(&self, saved: &ArrayRef, left: &mut u64) -> Checked<Box<dyn Accumulator>> {
+        let saved = Record::of(saved)?;
+        let counts = saved.numbers::<UInt64Type>("count")?;
+        spend(left, counts)?;
+        let (means, squares) =
+            (saved.numbers::<Float64Type>("mean")?, saved.numbers::<Float64Type>("squares")?);
+        let values = counts.iter().zip(means).zip(squares);
+        let moments = values.map(|((&count, &mean), &squares)| Moments { count, mean, squares }).collect();
+        Ok(Box::new(Variance { lens: self.lens.clone(), moments, ..*self }))
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         Box::new(self.clone())

@@ -1,0 +1,54 @@
+//! Everything that an operator holds, as one file that any Arrow reader opens.
+//!
+//! A snapshot is an Arrow IPC file. Each column is a section: a list of structs whose fields say what they are. Every row
+//! of the file brings more of one section, and a section is all its lists, one behind the other. The schema's metadata
+//! names the format, its version, and how the operator was built; a checksum of the whole file stands in the footer. See
+//! `docs/snapshot.md` for the sections of each operator.
+//!
+//! ```text
+//! ARROW1 | schema | input | partitions | windows | slices | slices | ... | footer with checksum | ARROW1
+//! ```
+//!
+//! Who adds state to an operator gives it a [`Section`] of its own, or columns in one that there is.
+
+mod layout;
+mod reader;
+mod record;
+mod writer;
+
+use arrow_array::{Array, ArrayRef};
+
+pub(crate) use reader::File;
+pub(crate) use record::{Checked, Record, joined, lists, record};
+pub(crate) use writer::write;
+
+/// Keys of the schema's metadata.
+const FORMAT: &str = "highwater.format";
+const VERSION: &str = "highwater.version";
+const CONFIGURATION: &str = "highwater.configuration";
+/// The key of the footer's metadata.
+const CHECKSUM: &str = "highwater.checksum";
+
+const FORMAT_NAME: &str = "highwater snapshot";
+/// Counted up with every change that older readers would not understand.
+const VERSION_NUMBER: u32 = 1;
+/// The checksum while the file is being summed up: as many hexadecimal digits as a CRC-32 has.
+const NO_CHECKSUM: &str = "00000000";
+
+/// A part of a snapshot: structs, in pieces so that no more than one has to be in memory.
+pub(crate) struct Section<'a> {
+    pub(crate) name: &'static str,
+    /// No structs, but their type.
+    pub(crate) empty: ArrayRef,
+    pub(crate) pieces: Box<dyn Iterator<Item = Checked<ArrayRef>> + 'a>,
+}
+
+impl Section<'_> {
+    /// A small one.
+    pub(crate) fn whole(name: &'static str, rows: ArrayRef) -> Self {
+        Section { name, empty: rows.slice(0, 0), pieces: Box::new(std::iter::once(Ok(rows))) }
+    }
+}
+
+#[cfg(test)]
+mod tests;
