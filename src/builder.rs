@@ -1,5 +1,7 @@
 //! What an operator is asked to do, checked against the schema before the first row.
 
+mod described;
+
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, SchemaRef, TimeUnit};
@@ -74,6 +76,8 @@ pub(crate) struct Parts {
     pub(crate) top: Option<Top>,
     pub(crate) threads: usize,
     pub(crate) limits: Limits,
+    /// How the operator is built, line by line: what a snapshot of it fits.
+    pub(crate) description: String,
 }
 
 impl WindowOperatorBuilder {
@@ -276,6 +280,7 @@ impl WindowOperatorBuilder {
             assembler: Assembler::new(&source, outputs, &functions, columns, self.sort_by_key)?,
             threads: self.threads,
             limits: self.limits,
+            description: self.describe(),
             source,
             inputs,
         };
@@ -383,6 +388,11 @@ impl WindowOperatorBuilder {
             calls.push(Call { function, input });
         }
         let plan = accumulator::plan(&calls, self.seed);
-        Ok((Inputs::new(&calls, plan.accumulators), outputs.into_iter().zip(plan.outputs).collect()))
+        let names = |number: usize| {
+            let of = self.aggregates.iter().zip(&plan.outputs).filter(|(_, out)| out.accumulator == number);
+            of.map(|(aggregate, _)| aggregate.name()).collect::<Vec<_>>().join(", ")
+        };
+        let names = (0..plan.accumulators.len()).map(names).collect();
+        Ok((Inputs::new(&calls, plan.accumulators, names), outputs.into_iter().zip(plan.outputs).collect()))
     }
 }

@@ -1,5 +1,7 @@
 //! What an operator reads: rows of partitions, with their own time, keys and watermarks.
 
+mod described;
+
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 

@@ -1,5 +1,7 @@
 //! The spine: the way of a row, step by step.
 
+mod saved;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 

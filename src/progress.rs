@@ -1,5 +1,7 @@
 //! How far an input has come: watermarks, clocks, counters, and what each row is judged by.
 
+mod saved;
+
 use arrow_array::RecordBatch;
 use arrow_buffer::ScalarBuffer;
 

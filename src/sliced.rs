@@ -1,12 +1,15 @@
 //! Aligned windows that fire by event time, out of the slices that they share.
 
+use arrow_array::ArrayRef;
+
 use crate::builder::Parts;
 use crate::error::Result;
 use crate::fire::{Fire, Fired, LateFiring};
 use crate::output::Output;
 use crate::partition::{self, Job, Workers};
 use crate::progress::Progress;
-use crate::state::{Lanes, State};
+use crate::snapshot::{Checked, Section};
+use crate::state::{Context, Lanes, State};
 use crate::watermark::END;
 use crate::window::Grid;
 
@@ -120,6 +123,25 @@ impl Sliced {
             let windows = windows.take_while(|&window| window <= self.grid.last_window_of(slice));
             windows.map(|window| self.grid.due_at(window)).filter(|&due| due != END).max()
         })
+    }
+
+    /// The open slices, for a snapshot.
+    pub(crate) fn save<'a>(&'a self, parts: &'a Parts) -> Checked<Section<'a>> {
+        let of = Context { grid: &self.grid, inputs: &parts.inputs, keys: &parts.source.keys };
+        self.state.save(&self.lanes, of)
+    }
+
+    /// Takes in slices that were open when everything due at `fired_to` had fired; `rows` were taken by windows.
+    pub(crate) fn restore_slices(
+        &mut self,
+        pieces: &[ArrayRef],
+        fired_to: i64,
+        rows: u64,
+        parts: &Parts,
+    ) -> Checked<()> {
+        let of = Context { grid: &self.grid, inputs: &parts.inputs, keys: &parts.source.keys };
+        self.state.fired_to = fired_to;
+        self.state.restore(pieces, &mut self.lanes, of, rows)
     }
 
     /// Bytes held.

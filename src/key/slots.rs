@@ -7,8 +7,9 @@
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::Keys;
+use super::{Codes, Keys};
 use crate::block::{BLOCK, Block, bits};
+use crate::snapshot::Checked;
 
 /// A row's key as a number: the value itself for narrow columns, an interned number for all others.
 pub(crate) type Code = u64;
@@ -164,6 +165,18 @@ impl Slots {
         (0u32..).zip(&other.codes).map(|(slot, &code)| self.get_or_insert(code, is_null(slot))).collect()
     }
 
+    /// Slots for these keys in this order; each must be another.
+    pub(crate) fn restore(codes: &Codes) -> Checked<Slots> {
+        let mut slots = Slots::default();
+        for row in 0..codes.codes.len() {
+            let (code, null) = codes.get(row);
+            if slots.get_or_insert(code, null) as usize != row {
+                return Err(format!("the key of slot {row} is that of an earlier one"));
+            }
+        }
+        Ok(slots)
+    }
+
     /// The slot of one key, made if it is new.
     pub(crate) fn get_or_insert(&mut self, code: Code, null: bool) -> u32 {
         if null {
@@ -310,7 +323,6 @@ fn find_or_insert(table: &mut HashTable<u32>, codes: &mut Vec<Code>, code: Code)
 
 #[cfg(test)]
 mod tests {
-    use super::super::Codes;
     use super::*;
 
     fn assign(slots: &mut Slots, codes: &[Code]) -> Vec<u32> {

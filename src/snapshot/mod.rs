@@ -18,8 +18,8 @@ mod writer;
 
 use arrow_array::{Array, ArrayRef};
 
-pub(crate) use reader::File;
-pub(crate) use record::{Checked, Record, joined, lists, record};
+pub(crate) use reader::{File, Pieces};
+pub(crate) use record::{Checked, Record, lists, record};
 pub(crate) use writer::write;
 
 /// Keys of the schema's metadata.

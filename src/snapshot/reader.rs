@@ -1,5 +1,6 @@
 //! A file to sections, whatever its bytes: all that is not a whole snapshot is refused before anything of it is used.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,8 +14,28 @@ use crc32fast::Hasher;
 
 use super::layout::check_batch;
 use super::writer::schema;
-use super::{CHECKSUM, CONFIGURATION, Checked, FORMAT, FORMAT_NAME, NO_CHECKSUM, VERSION, VERSION_NUMBER};
+use super::{
+    CHECKSUM, CONFIGURATION, Checked, FORMAT, FORMAT_NAME, NO_CHECKSUM, Section, VERSION, VERSION_NUMBER,
+};
 use crate::error::{Error, Result, SnapshotFault};
+
+/// The pieces of sections, by name.
+pub(crate) struct Pieces(BTreeMap<&'static str, Vec<ArrayRef>>);
+
+impl Pieces {
+    /// All pieces of a section.
+    pub(crate) fn of(&self, section: &str) -> &[ArrayRef] {
+        self.0.get(section).map_or(&[], Vec::as_slice)
+    }
+
+    /// A section that was written whole.
+    pub(crate) fn whole(&self, section: &str) -> Checked<&ArrayRef> {
+        match self.of(section) {
+            [one] => Ok(one),
+            pieces => Err(format!("section {section:?} has {} pieces, and one was expected", pieces.len())),
+        }
+    }
+}
 
 const MAGIC: &[u8] = b"ARROW1";
 /// The length of the footer, and the magic again.
@@ -118,14 +139,11 @@ impl File {
         &self.configuration
     }
 
-    /// The pieces of sections of these names and types.
-    pub(crate) fn sections<const N: usize>(
-        &self,
-        sections: [(&'static str, &ArrayRef); N],
-    ) -> Checked<[Vec<ArrayRef>; N]> {
-        let schema = Arc::new(schema(sections.into_iter()));
+    /// What it holds of sections like these, which must be all that it has.
+    pub(crate) fn sections(&self, like: &[Section<'_>]) -> Checked<Pieces> {
+        let schema = Arc::new(schema(like.iter().map(|section| (section.name, &section.empty))));
         let decoder = FileDecoder::new(schema.clone(), MetadataVersion::V5);
-        let mut pieces = [const { Vec::new() }; N];
+        let mut pieces = vec![Vec::new(); like.len()];
         let mut end = 0;
         for (number, block) in self.blocks.iter().enumerate() {
             let within = |message: String| format!("batch {number}: {message}");
@@ -139,7 +157,7 @@ impl File {
                 pieces.extend(column.as_list::<i64>().iter().flatten().filter(|list| !list.is_empty()));
             }
         }
-        Ok(pieces)
+        Ok(Pieces(like.iter().map(|section| section.name).zip(pieces).collect()))
     }
 
     /// The bytes of a batch that can be read, which lie behind those before it.

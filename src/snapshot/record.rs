@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BooleanArray, LargeBinaryArray, LargeListArray, LargeStringArray,
-    PrimitiveArray, StructArray, new_empty_array,
+    PrimitiveArray, StructArray,
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::Field;
@@ -37,16 +37,6 @@ pub(crate) fn lists(lengths: impl IntoIterator<Item = usize>, values: ArrayRef) 
     Ok(Arc::new(array.map_err(|error| error.to_string())?))
 }
 
-/// Arrays of one type, one behind the other; of type `like` if there are none.
-pub(crate) fn joined(arrays: &[ArrayRef], like: &ArrayRef) -> Checked<ArrayRef> {
-    let parts: Vec<&dyn Array> = arrays.iter().map(|array| array.as_ref()).collect();
-    match arrays {
-        [] => Ok(new_empty_array(like.data_type())),
-        [one] => Ok(one.clone()),
-        _ => arrow_select::concat::concat(&parts).map_err(|error| error.to_string()),
-    }
-}
-
 /// A struct whose columns are asked for by name and type.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a>(&'a StructArray);
@@ -64,6 +54,11 @@ impl<'a> Record<'a> {
 
     pub(crate) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// All of them.
+    pub(crate) fn columns(&self) -> &'a [ArrayRef] {
+        self.0.columns()
     }
 
     /// Any column.

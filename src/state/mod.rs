@@ -2,6 +2,7 @@
 
 mod chain;
 mod lane;
+mod saved;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 pub(crate) use chain::{Chain, combine};
 pub(crate) use lane::{Lane, Lanes};
+pub(crate) use saved::Context;
 pub(crate) use table::{BatchRows, Inputs, Table};
 
 use crate::key::Slots;

@@ -15,7 +15,9 @@ use crate::progress::Passage;
 #[derive(Debug)]
 pub(crate) struct Inputs {
     columns: Vec<Columns<usize>>,
-    empty: Vec<Box<dyn Accumulator>>,
+    pub(super) empty: Vec<Box<dyn Accumulator>>,
+    /// The aggregates that are read from each accumulator, in words.
+    pub(super) names: Vec<String>,
     /// Columns whose sum can be too large for its type.
     sums: Vec<usize>,
     /// Whether some function can fail for reasons of its own.
@@ -23,15 +25,17 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// `accumulators` are those of the plan for the aggregates.
+    /// `accumulators` are those of the plan for the aggregates, `names` say what each is for.
     pub(crate) fn new(
         aggregates: &[Call],
         accumulators: Vec<(Columns<usize>, Box<dyn Accumulator>)>,
+        names: Vec<String>,
     ) -> Self {
         let (columns, empty) = accumulators.into_iter().unzip();
         Inputs {
             columns,
             empty,
+            names,
             sums: aggregates
                 .iter()
                 .filter(|call| matches!(call.function, Function::Sum))

@@ -148,8 +148,18 @@ pub trait WatermarkGenerator: Debug + Send + Sync {
     fn on_event(&mut self, timestamp: i64, batch: &RecordBatch, row: usize);
     /// The watermark as far as the rows seen so far tell; [`NONE`](super::NONE) if they do not.
     fn watermark(&self) -> i64;
-    /// A copy, for a partition of its own and for snapshots.
+    /// A copy, for a partition of its own, and for what a call that fails goes back to.
     fn boxed_clone(&self) -> Box<dyn WatermarkGenerator>;
+    /// What the rows have left behind, for a [snapshot](crate::WindowOperator::snapshot). By default an error: there is no
+    /// snapshot of an operator with this generator.
+    fn save(&self) -> Result<Vec<u8>, String> {
+        Err("its state cannot be saved: WatermarkGenerator::save is not implemented".into())
+    }
+    /// Takes the state that [`save`](WatermarkGenerator::save) gave, in a generator made as that one was: it must go on as
+    /// that one would have. Bytes that cannot be a state are an error.
+    fn restore(&mut self, _saved: &[u8]) -> Result<(), String> {
+        Err("its state cannot be restored: WatermarkGenerator::restore is not implemented".into())
+    }
 }
 
 impl Clone for Box<dyn WatermarkGenerator> {

@@ -54,6 +54,11 @@ impl IdleTimer {
         i128::from(now) - i128::from(last) > i128::from(self.timeout)
     }
 
+    /// The same timer as it was when it had last seen activity then.
+    pub(crate) fn active_at(&self, last_activity: Option<i64>) -> Self {
+        IdleTimer { last_activity, ..*self }
+    }
+
     /// When the partition was last active; `None` before the clock has been read.
     pub fn last_activity(&self) -> Option<i64> {
         self.last_activity

@@ -1,6 +1,7 @@
 //! One watermark out of many.
 
 use super::minima::{Minima, VACANT};
+use super::saved::SavedMerge;
 use super::{END, NONE};
 
 /// How a partition that wakes up behind the merged watermark joins the others again.
@@ -291,6 +292,37 @@ impl WatermarkMerge {
             (0..self.partitions.len()).filter(active).min_by_key(|&p| self.partitions[p].watermark)
         };
         self.counting.first_min().or_else(behind)
+    }
+
+    /// As many partitions as there are states, which are those of one merge by this rule.
+    pub(crate) fn restore(rule: Reactivation, merged: i64, states: &[SavedMerge]) -> Result<Self, String> {
+        use PartitionStatus::{Active, Finished};
+        let mut merge = WatermarkMerge::new(states.len(), rule);
+        merge.merged = merged;
+        for (p, &SavedMerge { watermark, status, aligned }) in states.iter().enumerate() {
+            let possible = (status == Finished) == (watermark == END)
+                && match rule {
+                    Reactivation::AtOnce => aligned == (status == Active),
+                    Reactivation::WhenCaughtUp => !aligned || status == Active && watermark >= merged,
+                };
+            if !possible {
+                return Err(format!("partition {p} cannot be {status:?} at {watermark}, aligned: {aligned}"));
+            }
+            merge.retire(p, status);
+            merge.put(p, Partition { watermark, status, aligned });
+        }
+        match (merged == END) == (merge.finished == states.len()) {
+            true => Ok(merge),
+            false => {
+                Err(format!("the merged watermark cannot be {merged}: {} have finished", merge.finished))
+            }
+        }
+    }
+
+    /// What [`restore`](WatermarkMerge::restore) needs of a partition.
+    pub(crate) fn saved(&self, p: usize) -> SavedMerge {
+        let Partition { watermark, status, aligned } = self.partitions[p];
+        SavedMerge { watermark, status, aligned }
     }
 
     /// What the partitions say together, whether or not that is ahead of the merged watermark.

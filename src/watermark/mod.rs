@@ -18,6 +18,7 @@ mod marker;
 mod merge;
 mod minima;
 mod partition;
+mod saved;
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use generator::{Cadence, Lag, WatermarkGenerator, WatermarkStrategy};
 pub use idle::IdleTimer;
 pub use merge::{PartitionStatus, Reactivation, WatermarkMerge};
 pub use partition::{Before, PartitionWatermark};
+pub(crate) use saved::{SavedMerge, SavedWatermark};
 
 /// No watermark yet: nothing has been claimed.
 pub const NONE: i64 = i64::MIN;

@@ -38,15 +38,15 @@ use crate::time::{TickConverter, TickUnit};
 /// ```
 #[derive(Clone, Debug)]
 pub struct PartitionWatermark {
-    source: Source,
+    pub(super) source: Source,
     pace: Pace,
-    emitted: i64,
-    regressions: u64,
+    pub(super) emitted: i64,
+    pub(super) regressions: u64,
 }
 
 /// A strategy, with its state and in ticks.
 #[derive(Clone, Debug)]
-enum Source {
+pub(super) enum Source {
     Highest { max: i64, lag: Lag },
     Explicit,
     Punctuated { highest: i64 },

@@ -69,6 +69,12 @@ impl Aligned {
         self.offset as i128 + window.div_euclid(self.step) * self.slide as i128
     }
 
+    /// The first tick of a slice.
+    pub(super) fn slice_start(&self, slice: i128) -> i128 {
+        let second = slice.rem_euclid(self.step) == 1;
+        self.start(slice) + self.cut.filter(|_| second).map_or(0, i128::from)
+    }
+
     pub(super) fn first_window_of(&self, slice: i128) -> i128 {
         let lowest = slice - self.width + 1;
         lowest + (-lowest).rem_euclid(self.step)

@@ -100,6 +100,15 @@ impl Grid {
         }
     }
 
+    /// The first tick of a slice, clipped: [`slice_of`](Grid::slice_of) has the slice for it.
+    pub(crate) fn first_tick(&self, slice: i128) -> i64 {
+        clip(match &self.windows {
+            Windows::Aligned(windows) => windows.slice_start(slice),
+            Windows::Cumulate(windows) => windows.slice_start(slice),
+            Windows::Calendar(_) => slice,
+        })
+    }
+
     fn slices_of_longest(&self) -> i128 {
         match &self.windows {
             Windows::Aligned(windows) => windows.width,

@@ -15,7 +15,10 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use highwater::watermark::{self, WatermarkStrategy};
-use highwater::{Aggregate, FutureGuard, LATE_WATERMARK, REJECT_REASON, TickUnit, TimeDelta, WindowOperator};
+use highwater::{
+    Aggregate, FutureGuard, LATE_WATERMARK, REJECT_REASON, TickUnit, TimeDelta, WindowOperator,
+    WindowOperatorBuilder,
+};
 use highwater_oracle::{
     Cadence, Firing, Function, Guard, Kind, Late, LateFiring, NullPolicy, Op, Output, Reactivation, Reason,
     Rejected, Row, Strategy, Value,
@@ -36,60 +39,20 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(case: &Case, threads: usize) -> Engine {
-        let (spec, shape) = (&case.spec, &case.shape);
-        let schema = schema(shape);
-        let keys = schema.fields().iter().filter(|field| field.name().starts_with('k')).count();
-        let unit = tick_unit(shape.time);
-        let span = |ticks| TimeDelta::from_ticks(ticks, unit);
-        let mut builder = WindowOperator::builder(schema.clone())
-            .event_time("ts")
-            .event_time_unit(TimeUnit::Millisecond)
-            .watermark(strategy(&spec.strategy, span))
-            .cadence(match spec.cadence {
-                Cadence::EveryRow => watermark::Cadence::EveryRow,
-                Cadence::EveryBatch => watermark::Cadence::EveryBatch,
-                Cadence::Every(interval) => watermark::Cadence::Every(span(interval)),
-                Cadence::OnRequest => watermark::Cadence::OnRequest,
-            })
-            .allowed_lateness(span(spec.allowed_lateness))
-            .late_firing(match spec.late_firing {
-                LateFiring::PerRow => highwater::LateFiring::PerRow,
-                LateFiring::Coalesced => highwater::LateFiring::Coalesced,
-            })
-            .null_policy(match spec.null_policy {
-                NullPolicy::Reject => highwater::NullPolicy::Reject,
-                NullPolicy::Error => highwater::NullPolicy::Error,
-                NullPolicy::Drop => highwater::NullPolicy::Drop,
-            })
-            .reactivation(match spec.reactivation {
-                Reactivation::WhenCaughtUp => watermark::Reactivation::WhenCaughtUp,
-                Reactivation::AtOnce => watermark::Reactivation::AtOnce,
-            })
-            .partitions(spec.partitions)
-            .threads(threads)
-            .firing_column(true)
-            .firing_number_column(shape.numbered);
-        builder = vocabulary::build(builder, spec, span);
-        for key in 0..keys {
-            builder = builder.key(format!("k{key}"));
-        }
-        if let Some(timeout) = spec.idle_timeout {
-            builder = builder.idle_timeout(span(timeout));
-        }
-        builder = match spec.guard {
-            Guard::None => builder,
-            Guard::IngestTime(tolerance) => {
-                builder.future_guard(FutureGuard::ingest_time("ingest", span(tolerance)))
-            }
-            Guard::Clock(tolerance) => builder.future_guard(FutureGuard::clock(span(tolerance))),
-        };
-        for (number, aggregate) in spec.aggregates.iter().enumerate() {
-            builder = builder.aggregate(as_aggregate(aggregate).alias(format!("a{number}")));
-        }
-        let operator = builder.build().expect("a case is a valid specification");
-        Engine { operator, shape: shape.clone(), schema, keys, next: 0 }
+        let schema = schema(&case.shape);
+        let keys = keys_of(&schema);
+        let operator = builder(case, &schema, threads).build().expect("a case is a valid specification");
+        Engine { operator, shape: case.shape.clone(), schema, keys, next: 0 }
     }
 
+    /// The engine again, after its operator has gone through a snapshot.
+    pub(crate) fn restored(&self, case: &Case, threads: usize) -> Engine {
+        let snapshot = self.operator.snapshot().expect("there is a snapshot of every case");
+        let operator = builder(case, &self.schema, threads).restore(&snapshot);
+        let operator = operator.expect("a snapshot can be restored");
+        operator.validate();
+        Engine { operator, shape: self.shape.clone(), schema: self.schema.clone(), ..*self }
+    }
     /// Makes a call. An error must have changed nothing.
     pub(crate) fn apply(&mut self, op: &Op) -> Result<Output, highwater::Error> {
         let first = self.next;
@@ -183,6 +146,63 @@ impl Engine {
             values: values.map(|(column, _)| value(column, row)).collect(),
         }
     }
+}
+
+fn keys_of(schema: &SchemaRef) -> usize {
+    schema.fields().iter().filter(|field| field.name().starts_with('k')).count()
+}
+
+/// The case as it is asked of the engine.
+fn builder(case: &Case, schema: &SchemaRef, threads: usize) -> WindowOperatorBuilder {
+    let (spec, shape) = (&case.spec, &case.shape);
+    let unit = tick_unit(shape.time);
+    let span = |ticks| TimeDelta::from_ticks(ticks, unit);
+    let mut builder = WindowOperator::builder(schema.clone())
+        .event_time("ts")
+        .event_time_unit(TimeUnit::Millisecond)
+        .watermark(strategy(&spec.strategy, span))
+        .cadence(match spec.cadence {
+            Cadence::EveryRow => watermark::Cadence::EveryRow,
+            Cadence::EveryBatch => watermark::Cadence::EveryBatch,
+            Cadence::Every(interval) => watermark::Cadence::Every(span(interval)),
+            Cadence::OnRequest => watermark::Cadence::OnRequest,
+        })
+        .allowed_lateness(span(spec.allowed_lateness))
+        .late_firing(match spec.late_firing {
+            LateFiring::PerRow => highwater::LateFiring::PerRow,
+            LateFiring::Coalesced => highwater::LateFiring::Coalesced,
+        })
+        .null_policy(match spec.null_policy {
+            NullPolicy::Reject => highwater::NullPolicy::Reject,
+            NullPolicy::Error => highwater::NullPolicy::Error,
+            NullPolicy::Drop => highwater::NullPolicy::Drop,
+        })
+        .reactivation(match spec.reactivation {
+            Reactivation::WhenCaughtUp => watermark::Reactivation::WhenCaughtUp,
+            Reactivation::AtOnce => watermark::Reactivation::AtOnce,
+        })
+        .partitions(spec.partitions)
+        .threads(threads)
+        .firing_column(true)
+        .firing_number_column(shape.numbered);
+    builder = vocabulary::build(builder, spec, span);
+    for key in 0..keys_of(schema) {
+        builder = builder.key(format!("k{key}"));
+    }
+    if let Some(timeout) = spec.idle_timeout {
+        builder = builder.idle_timeout(span(timeout));
+    }
+    builder = match spec.guard {
+        Guard::None => builder,
+        Guard::IngestTime(tolerance) => {
+            builder.future_guard(FutureGuard::ingest_time("ingest", span(tolerance)))
+        }
+        Guard::Clock(tolerance) => builder.future_guard(FutureGuard::clock(span(tolerance))),
+    };
+    for (number, aggregate) in spec.aggregates.iter().enumerate() {
+        builder = builder.aggregate(as_aggregate(aggregate).alias(format!("a{number}")));
+    }
+    builder
 }
 
 fn each<T>(batches: &[RecordBatch], make: impl Fn(&RecordBatch, usize) -> T) -> Vec<T> {

@@ -252,3 +252,24 @@ pub fn same_for_all_threads(case: &Case, threads: usize) {
     }
     assert_eq!(many.operator.metrics().total, one.operator.metrics().total);
 }
+
+/// An operator that is restored from its own snapshot before every `every`-th call goes on as one that never stopped: the
+/// same output to the last bit, the same errors, and the same snapshots.
+pub fn same_after_restore(case: &Case, every: usize, threads: usize) {
+    let (mut never, mut again) = (Engine::new(case, 1), Engine::new(case, 1));
+    for (number, op) in case.ops.iter().enumerate() {
+        if number % every == 0 {
+            again = again.restored(case, threads);
+        }
+        let (one, other) = (never.apply(op), again.apply(op));
+        assert_eq!(format!("{other:?}"), format!("{one:?}"), "call {number}, {op:?}");
+        let mut metrics = again.operator.metrics();
+        // what is held in reserve is not restored
+        metrics.state_bytes = never.operator.metrics().state_bytes;
+        assert_eq!(metrics, never.operator.metrics(), "after call {number}, {op:?}");
+        assert!(
+            never.operator.snapshot() == again.operator.snapshot(),
+            "snapshots after call {number}, {op:?}"
+        );
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! A [`Case`] is a specification and a list of calls, made from any string of bytes: property tests make the bytes with
 //! a seeded generator, fuzzers make them by what they reach. [`against_oracle`] compares the engine with the executable
-//! specification after every call; [`same_for_every_cut`] and [`same_for_all_threads`] compare it with itself, bit for
-//! bit.
+//! specification after every call; [`same_for_every_cut`], [`same_for_all_threads`] and [`same_after_restore`] compare
+//! it with itself, bit for bit.
 #![expect(clippy::panic, reason = "a judgement is a panic")]
 
 mod case;
@@ -12,4 +12,4 @@ mod judge;
 mod vocabulary;
 
 pub use case::{Case, KeyShape, Shape, TimeType};
-pub use judge::{against_oracle, same_for_all_threads, same_for_every_cut};
+pub use judge::{against_oracle, same_after_restore, same_for_all_threads, same_for_every_cut};

@@ -1,6 +1,6 @@
 //! The engine against the oracle, and against itself, on random cases.
 
-use highwater_check::{Case, against_oracle, same_for_all_threads, same_for_every_cut};
+use highwater_check::{Case, against_oracle, same_after_restore, same_for_all_threads, same_for_every_cut};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -21,6 +21,11 @@ proptest! {
     #[test]
     fn batch_cuts_do_not_matter(case in cases(), piece in prop_oneof![Just(1usize), 2usize..9, 20usize..90]) {
         same_for_every_cut(&case, piece);
+    }
+
+    #[test]
+    fn snapshots_do_not_matter(case in cases(), every in 1usize..6, threads in 1usize..3) {
+        same_after_restore(&case, every, threads);
     }
 
     #[test]

@@ -109,6 +109,7 @@ fn slices_hold_their_rows_and_no_window_bound() {
         for time in probes() {
             let Some(slice) = g.slice_of(time) else { continue };
             assert!(slice.first <= time && time <= slice.last);
+            assert_eq!(g.first_tick(slice.id), slice.first, "{window} at {time}");
             for inside in [slice.first, slice.last] {
                 assert_eq!(g.slice_of(inside), Some(slice), "{window} at {time}");
             }
