@@ -27,7 +27,7 @@ benches/instructions.sh
 
 step "fuzz targets, each for a moment"
 cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked --quiet
-for target in duration aggregate specification event_time operations; do
+for target in duration aggregate specification event_time operations snapshot; do
     cargo +nightly fuzz run --sanitizer none "$target" -- -max_total_time=15 -rss_limit_mb=4096 -verbosity=0
 done
 

@@ -8,6 +8,9 @@ use arrow_schema::{DataType, FieldRef, Schema};
 
 use super::Checked;
 
+/// Where buffers begin: at multiples of this.
+pub(super) const ALIGNED: i64 = 8;
+
 /// The buffers that a column of a type has of its own, and its children; `None` for types that have no place in a
 /// snapshot.
 fn layout(data_type: &DataType) -> Option<(usize, &[FieldRef])> {
@@ -23,6 +26,17 @@ fn layout(data_type: &DataType) -> Option<(usize, &[FieldRef])> {
         other if other.is_primitive() => (2, &[]),
         _ => return None,
     })
+}
+
+/// What the second buffer of a column is made of, and the third where it says how long each row is: words of so many bytes.
+fn words(data_type: &DataType) -> i64 {
+    use DataType::*;
+    match data_type {
+        Utf8 | Binary | List(_) | Map(..) | ListView(_) => 4,
+        LargeUtf8 | LargeBinary | LargeList(_) | LargeListView(_) => 8,
+        Utf8View | BinaryView => 16,
+        _ => 1,
+    }
 }
 
 /// Whether columns of this type can be part of a snapshot.
@@ -83,6 +97,13 @@ impl<N: Iterator<Item = (i64, i64)>, B: Iterator<Item = (i64, i64)>, V: Iterator
             let (offset, length) = self.buffers.next().ok_or("buffers are missing")?;
             if offset < 0 || length < 0 || offset.checked_add(length).is_none_or(|end| end > self.body) {
                 return Err(format!("{length} bytes at {offset} are not within {} bytes", self.body));
+            }
+            let words = match (number, data_type) {
+                (1, _) | (2, DataType::ListView(_) | DataType::LargeListView(_)) => words(data_type),
+                _ => 1,
+            };
+            if offset % ALIGNED != 0 || length % words != 0 {
+                return Err(format!("{length} bytes at {offset} are not whole words"));
             }
             if number == 0 && nulls > 0 && length < (rows + 7) / 8 {
                 return Err(format!("{length} bytes cannot say which of {rows} rows are null"));

@@ -12,7 +12,7 @@ use arrow_ipc::{Block, Footer, MetadataVersion, root_as_footer, root_as_message}
 use arrow_schema::Schema;
 use crc32fast::Hasher;
 
-use super::layout::check_batch;
+use super::layout::{ALIGNED, check_batch};
 use super::writer::schema;
 use super::{
     CHECKSUM, CONFIGURATION, Checked, FORMAT, FORMAT_NAME, NO_CHECKSUM, Section, VERSION, VERSION_NUMBER,
@@ -168,7 +168,9 @@ impl File {
         let head = size(block.metaDataLength().into())?;
         let length = head.checked_add(body).ok_or("it is too long")?;
         let past = start.checked_add(length).filter(|&past| past <= self.data.len() && start >= *end);
-        *end = past.ok_or_else(|| format!("{length} bytes at {start} are not its own"))?;
+        let aligned = start % ALIGNED as usize == 0 && head % ALIGNED as usize == 0;
+        *end =
+            past.filter(|_| aligned).ok_or_else(|| format!("{length} bytes at {start} are not its own"))?;
         let data = self.data.slice_with_length(start, length);
         if head < MESSAGE_HEAD || data[..4] != [0xff; 4] {
             return Err("its head is missing".into());

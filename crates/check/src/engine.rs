@@ -49,10 +49,19 @@ impl Engine {
     pub(crate) fn restored(&self, case: &Case, threads: usize) -> Engine {
         let snapshot = self.operator.snapshot().expect("there is a snapshot of every case");
         let operator = builder(case, &self.schema, threads).restore(&snapshot);
-        let operator = operator.expect("a snapshot can be restored");
+        self.with(operator.expect("a snapshot can be restored"))
+    }
+
+    /// The engine with an operator out of these bytes.
+    pub(crate) fn restored_from(&self, case: &Case, snapshot: &[u8]) -> Result<Engine, highwater::Error> {
+        Ok(self.with(builder(case, &self.schema, 1).restore(snapshot)?))
+    }
+
+    fn with(&self, operator: WindowOperator) -> Engine {
         operator.validate();
         Engine { operator, shape: self.shape.clone(), schema: self.schema.clone(), ..*self }
     }
+
     /// Makes a call. An error must have changed nothing.
     pub(crate) fn apply(&mut self, op: &Op) -> Result<Output, highwater::Error> {
         let first = self.next;

@@ -9,7 +9,9 @@
 mod case;
 mod engine;
 mod judge;
+mod snapshot;
 mod vocabulary;
 
 pub use case::{Case, KeyShape, Shape, TimeType};
 pub use judge::{against_oracle, same_after_restore, same_for_all_threads, same_for_every_cut};
+pub use snapshot::edited_snapshots_are_refused_or_used;

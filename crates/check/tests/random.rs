@@ -1,6 +1,9 @@
 //! The engine against the oracle, and against itself, on random cases.
 
-use highwater_check::{Case, against_oracle, same_after_restore, same_for_all_threads, same_for_every_cut};
+use highwater_check::{
+    Case, against_oracle, edited_snapshots_are_refused_or_used, same_after_restore, same_for_all_threads,
+    same_for_every_cut,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -26,6 +29,11 @@ proptest! {
     #[test]
     fn snapshots_do_not_matter(case in cases(), every in 1usize..6, threads in 1usize..3) {
         same_after_restore(&case, every, threads);
+    }
+
+    #[test]
+    fn no_edit_of_a_snapshot_goes_unnoticed_or_panics(case in cases(), edits in vec(any::<u8>(), 1..40)) {
+        edited_snapshots_are_refused_or_used(&case, &edits);
     }
 
     #[test]
