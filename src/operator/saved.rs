@@ -144,6 +144,9 @@ fn restore(mut operator: WindowOperator, bytes: &[u8], may_deal: bool) -> Result
     Ok(operator)
 }
 
+#[cfg(test)]
+mod tests;
+
 /// The first line in which two descriptions differ.
 fn difference(snapshot: &str, here: &str) -> Option<String> {
     let (mut snapshot, mut here) = (snapshot.lines(), here.lines());

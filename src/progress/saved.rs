@@ -27,8 +27,11 @@ struct Partition {
     counts: RowCounts,
 }
 
+/// Where a counter is.
+type Counter = fn(&mut RowCounts) -> &mut u64;
+
 /// The counters of a partition, by name.
-const COUNTERS: [(&str, fn(&mut RowCounts) -> &mut u64); 9] = [
+const COUNTERS: [(&str, Counter); 9] = [
     ("rows_in", |counts| &mut counts.rows_in),
     ("taken", |counts| &mut counts.taken),
     ("dropped_late", |counts| &mut counts.dropped_late),

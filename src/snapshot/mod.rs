@@ -49,6 +49,3 @@ impl Section<'_> {
         Section { name, empty: rows.slice(0, 0), pieces: Box::new(std::iter::once(Ok(rows))) }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -181,3 +181,43 @@ impl File {
         Ok(data)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{record, write};
+    use super::*;
+
+    /// A file whose metadata is changed at one key, with a checksum that fits.
+    fn forged(key: &str, value: &str) -> Vec<u8> {
+        let rows = record(vec![("n", Arc::new(arrow_array::Int64Array::from(vec![1])))]).unwrap();
+        let mut file = Vec::new();
+        write(&mut file, "as it was", vec![Section::whole("numbers", rows)]).unwrap();
+        let footer = root_as_footer(&file[footer_at(&file).unwrap()]).unwrap();
+        let start = metadata(&footer, true, key).unwrap().as_ptr().addr() - file.as_ptr().addr();
+        file[start..start + value.len()].copy_from_slice(value.as_bytes());
+        let place = checksum_at(&file).unwrap();
+        let sum = checksum(&file, &place);
+        file[place].copy_from_slice(sum.as_bytes());
+        file
+    }
+
+    fn refused(file: &[u8]) -> (SnapshotFault, String) {
+        match File::open(file).err().unwrap() {
+            Error::Snapshot { fault, message } => (fault, message),
+            other => panic!("not an error of snapshots: {other}"),
+        }
+    }
+
+    #[test]
+    fn versions_and_formats_are_told_apart() {
+        assert_eq!(File::open(&forged(VERSION, "1")).unwrap().configuration(), "as it was");
+        let (fault, message) = refused(&forged(VERSION, "2"));
+        assert_eq!(fault, SnapshotFault::Newer);
+        assert_eq!(message, "format version 2 is newer than 1, the newest known here");
+        let (fault, message) = refused(&forged(VERSION, "x"));
+        assert_eq!((fault, message.as_str()), (SnapshotFault::Foreign, "there is no format version \"x\""));
+        let (fault, message) = refused(&forged(FORMAT, "lowerwate"));
+        assert_eq!(fault, SnapshotFault::Foreign);
+        assert!(message.contains("\"lowerwate snapshot\""), "{message}");
+    }
+}
