@@ -1,5 +1,5 @@
 //! Snapshots as a user sees them: what is in the file, what comes back, and every way in which it can be refused.
-#![expect(clippy::unwrap_used, reason = "a test that panics has found something")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has found something")]
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -21,7 +21,10 @@ use highwater::{
 
 const MS: fn(i64) -> TimeDelta = TimeDelta::from_millis;
 
-fn rows(rows: &[(i64, Option<&str>, f64)]) -> RecordBatch {
+/// Time, tenant, amount.
+type Row<'a> = (i64, Option<&'a str>, f64);
+
+fn rows(rows: &[Row<'_>]) -> RecordBatch {
     let times = TimestampMillisecondArray::from_iter_values(rows.iter().map(|row| row.0));
     let keys = StringArray::from_iter(rows.iter().map(|row| row.1));
     let values = Float64Array::from_iter_values(rows.iter().map(|row| row.2));
@@ -53,8 +56,8 @@ fn some_rows() -> RecordBatch {
 /// An operator of two partitions that has fired its first window, and holds it for late rows.
 fn operator() -> WindowOperator {
     let mut operator = builder().partitions(2).build().unwrap();
-    operator.push(0, &some_rows()).unwrap();
-    operator.push(1, &rows(&[(12, Some("acme"), 4.0)])).unwrap();
+    let _ = operator.push(0, &some_rows()).unwrap();
+    let _ = operator.push(1, &rows(&[(12, Some("acme"), 4.0)])).unwrap();
     operator
 }
 
@@ -118,7 +121,7 @@ fn any_reader_of_arrow_sees_what_is_held() {
 fn what_has_fired_does_not_fire_again_and_late_rows_find_their_window() {
     let mut never = operator();
     let mut restored = builder().partitions(2).threads(2).restore(&never.snapshot().unwrap()).unwrap();
-    let calls: [(usize, &[(i64, Option<&str>, f64)]); 4] = [
+    let calls: [(usize, &[Row<'_>]); 4] = [
         (0, &[(3, Some("acme"), 0.125), (15, Some("acme"), 8.0)]),
         (1, &[(5, None, 1.0), (25, Some("new"), 1.0)]),
         (0, &[(30, Some("acme"), 1.0), (4, Some("acme"), 1.0)]),
@@ -150,8 +153,8 @@ fn many_keys_in_many_pieces_come_back_in_their_order() {
             all.sort_by_key(|row| row.0);
             rows(&all)
         };
-        never.push(partition, &batch(0)).unwrap();
-        never.push(partition, &batch(35)).unwrap();
+        let _ = never.push(partition, &batch(0)).unwrap();
+        let _ = never.push(partition, &batch(35)).unwrap();
     }
     let snapshot = never.snapshot().unwrap();
     let batches = FileReader::try_new(Cursor::new(&snapshot), None).unwrap();
@@ -270,9 +273,9 @@ fn a_restored_sum_still_knows_how_large_it_can_be() {
             .aggregate(Aggregate::sum("value"))
     };
     let mut operator = build().build().unwrap();
-    operator.push(0, &batch(1, i64::MAX)).unwrap();
+    let _ = operator.push(0, &batch(1, i64::MAX)).unwrap();
     let mut restored = build().restore(&operator.snapshot().unwrap()).unwrap();
-    restored.push(0, &batch(2, 1)).unwrap();
+    let _ = restored.push(0, &batch(2, 1)).unwrap();
     let before = restored.metrics();
     // the window does not fit, and the call that would have fired it has done nothing
     assert!(matches!(restored.push(0, &batch(20, 1)), Err(Error::Overflow { .. })));
@@ -339,7 +342,7 @@ fn a_users_function_is_saved_if_it_says_how() {
             .aggregate(Aggregate::custom("longest", Longest { saves }, "tenant"))
     };
     let mut operator = build(true).build().unwrap();
-    operator.push(0, &rows(&[(1, Some("acme"), 0.0), (2, Some("globex"), 0.0)])).unwrap();
+    let _ = operator.push(0, &rows(&[(1, Some("acme"), 0.0), (2, Some("globex"), 0.0)])).unwrap();
     let mut restored = build(true).restore(&operator.snapshot().unwrap()).unwrap();
     let output = restored.push(0, &rows(&[(3, Some("a"), 0.0), (10, None, 0.0)])).unwrap();
     assert_eq!(output.fired[0]["longest(tenant)"].as_string::<i32>().value(0), "globex");
@@ -398,10 +401,10 @@ fn a_users_generator_is_saved_if_it_says_how() {
     }
     let build = || builder().watermark(WatermarkStrategy::custom(EverySecond::default()));
     let mut operator = build().build().unwrap();
-    operator.push(0, &rows(&[(1, None, 0.0), (5, None, 0.0), (8, None, 0.0)])).unwrap();
+    let _ = operator.push(0, &rows(&[(1, None, 0.0), (5, None, 0.0), (8, None, 0.0)])).unwrap();
     let mut restored = build().restore(&operator.snapshot().unwrap()).unwrap();
     assert_eq!(restored.current_watermark(), 5);
-    restored.push(0, &rows(&[(7, None, 0.0)])).unwrap();
+    let _ = restored.push(0, &rows(&[(7, None, 0.0)])).unwrap();
     assert_eq!(restored.current_watermark(), 7);
 
     let silent = builder().watermark(WatermarkStrategy::custom(Silent));
@@ -413,12 +416,12 @@ fn a_users_generator_is_saved_if_it_says_how() {
 #[test]
 fn partitions_dealt_anew_take_minima() {
     let mut operator = builder().partitions(3).idle_timeout(MS(100)).build().unwrap();
-    operator.advance_clock(0).unwrap();
+    let _ = operator.advance_clock(0).unwrap();
     for (partition, time) in [(0, 14), (1, 12), (2, 3)] {
-        operator.push(partition, &rows(&[(time, Some("acme"), 1.0)])).unwrap();
+        let _ = operator.push(partition, &rows(&[(time, Some("acme"), 1.0)])).unwrap();
     }
     // the third sleeps, so the minimum is that of the other two: 11, and [0, 10) has fired
-    operator.mark_idle(2).unwrap();
+    let _ = operator.mark_idle(2).unwrap();
     assert_eq!(operator.metrics().windows_fired, 1);
     let snapshot = operator.snapshot().unwrap();
     for partitions in [1, 2, 5] {
@@ -450,8 +453,8 @@ fn partitions_dealt_anew_take_minima() {
 #[test]
 fn partitions_that_have_ended_stay_so() {
     let mut operator = builder().partitions(2).build().unwrap();
-    operator.push(0, &some_rows()).unwrap();
-    operator.finish().unwrap();
+    let _ = operator.push(0, &some_rows()).unwrap();
+    let _ = operator.finish().unwrap();
     let mut dealt = builder().partitions(3).restore_repartitioned(&operator.snapshot().unwrap()).unwrap();
     dealt.validate();
     assert_eq!(dealt.current_watermark(), i64::MAX);

@@ -49,3 +49,8 @@ impl Section<'_> {
         Section { name, empty: rows.slice(0, 0), pieces: Box::new(std::iter::once(Ok(rows))) }
     }
 }
+
+/// The page for users, whose example is compiled here.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/snapshot.md")]
+struct Page;

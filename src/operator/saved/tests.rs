@@ -29,8 +29,8 @@ fn builder() -> WindowOperatorBuilder {
 /// `[0, 10)` has fired and is kept; `[10, 20)` is open in both lanes. Watermarks are 13 and 11.
 fn operator() -> WindowOperator {
     let mut operator = builder().build().unwrap();
-    operator.push(0, &rows(&[(1, "a"), (2, "b"), (14, "a")])).unwrap();
-    operator.push(1, &rows(&[(12, "b")])).unwrap();
+    let _ = operator.push(0, &rows(&[(1, "a"), (2, "b"), (14, "a")])).unwrap();
+    let _ = operator.push(1, &rows(&[(12, "b")])).unwrap();
     operator
 }
 
@@ -136,7 +136,7 @@ fn watermarks_must_be_those_of_one_merge() {
     );
     // the merged watermark decides which windows are due
     let mut behind = operator();
-    behind.finish_partition(0).unwrap();
+    let _ = behind.finish_partition(0).unwrap();
     let forged = forged(&behind, "input", &["watermark"], Arc::new(times(&[NONE])));
     let error = builder().restore(&forged).unwrap_err().to_string();
     assert!(error.contains("its lanes are merged, but no window of it is due"), "{error}");
