@@ -87,6 +87,7 @@ impl<V: Hashed> ObjectFunction for Distinct<V> {
 
 /// What an image begins with: sizes, versions and flags, of which these are looked at here.
 const LG_REGISTERS_AT: usize = 3;
+const ROOM_AT: usize = 4;
 const FLAGS_AT: usize = 5;
 const COUNT_AT: usize = 6;
 const MODE_AT: usize = 7;
@@ -134,7 +135,11 @@ fn restore(image: &[u8]) -> Checked<HllUnion> {
             (LIST, flags) if flags & COMPACT != 0 => {
                 image.len() == 8 + 4 * usize::from(head[COUNT_AT]) && hashes_ascend(&image[8..])
             }
-            (SET, COMPACT) => image.get(12..).is_some_and(hashes_ascend),
+            (SET, COMPACT) => image.get(12..).is_some_and(|hashes| {
+                // a table has no more room than its hashes need
+                hashes_ascend(hashes)
+                    && 1_usize.checked_shl(head[ROOM_AT].into()).is_some_and(|room| room <= hashes.len())
+            }),
             _ => false,
         };
     if !possible {

@@ -1,7 +1,6 @@
 //! One watermark out of many.
 
 use super::minima::{Minima, VACANT};
-use super::saved::SavedMerge;
 use super::{END, NONE};
 
 /// How a partition that wakes up behind the merged watermark joins the others again.
@@ -88,11 +87,11 @@ pub enum PartitionStatus {
 #[derive(Clone, Debug)]
 pub struct WatermarkMerge {
     rule: Reactivation,
-    partitions: Vec<Partition>,
-    merged: i64,
+    pub(super) partitions: Vec<Partition>,
+    pub(super) merged: i64,
     active: usize,
     idle: usize,
-    finished: usize,
+    pub(super) finished: usize,
     /// The watermarks of the partitions that count.
     counting: Minima,
     /// The watermarks of those active or idle, turned over by `!`, so that the minimum is their maximum.
@@ -102,11 +101,11 @@ pub struct WatermarkMerge {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Partition {
-    watermark: i64,
-    status: PartitionStatus,
+pub(super) struct Partition {
+    pub(super) watermark: i64,
+    pub(super) status: PartitionStatus,
     /// Active, and not behind as one that has yet to catch up.
-    aligned: bool,
+    pub(super) aligned: bool,
 }
 
 impl WatermarkMerge {
@@ -294,37 +293,6 @@ impl WatermarkMerge {
         self.counting.first_min().or_else(behind)
     }
 
-    /// As many partitions as there are states, which are those of one merge by this rule.
-    pub(crate) fn restore(rule: Reactivation, merged: i64, states: &[SavedMerge]) -> Result<Self, String> {
-        use PartitionStatus::{Active, Finished};
-        let mut merge = WatermarkMerge::new(states.len(), rule);
-        merge.merged = merged;
-        for (p, &SavedMerge { watermark, status, aligned }) in states.iter().enumerate() {
-            let possible = (status == Finished) == (watermark == END)
-                && match rule {
-                    Reactivation::AtOnce => aligned == (status == Active),
-                    Reactivation::WhenCaughtUp => !aligned || status == Active && watermark >= merged,
-                };
-            if !possible {
-                return Err(format!("partition {p} cannot be {status:?} at {watermark}, aligned: {aligned}"));
-            }
-            merge.retire(p, status);
-            merge.put(p, Partition { watermark, status, aligned });
-        }
-        match (merged == END) == (merge.finished == states.len()) {
-            true => Ok(merge),
-            false => {
-                Err(format!("the merged watermark cannot be {merged}: {} have finished", merge.finished))
-            }
-        }
-    }
-
-    /// What [`restore`](WatermarkMerge::restore) needs of a partition.
-    pub(crate) fn saved(&self, p: usize) -> SavedMerge {
-        let Partition { watermark, status, aligned } = self.partitions[p];
-        SavedMerge { watermark, status, aligned }
-    }
-
     /// What the partitions say together, whether or not that is ahead of the merged watermark.
     fn target(&self) -> i64 {
         if self.active > 0 {
@@ -361,7 +329,7 @@ impl WatermarkMerge {
     }
 
     /// Takes `p` out of the minimum, and off the count of its old status.
-    fn retire(&mut self, p: usize, status: PartitionStatus) {
+    pub(super) fn retire(&mut self, p: usize, status: PartitionStatus) {
         let mut partition = self.partitions[p];
         match partition.status {
             PartitionStatus::Active => self.active -= 1,
@@ -385,7 +353,7 @@ impl WatermarkMerge {
     }
 
     /// Stores a partition, and its places in the two trees.
-    fn put(&mut self, p: usize, partition: Partition) {
+    pub(super) fn put(&mut self, p: usize, partition: Partition) {
         self.partitions[p] = partition;
         self.counting.set(p, if partition.aligned { partition.watermark } else { VACANT });
         let unfinished = matches!(partition.status, PartitionStatus::Active | PartitionStatus::Idle);

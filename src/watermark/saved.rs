@@ -1,8 +1,8 @@
 //! Watermarks of partitions as plain values, for snapshots.
 
-use super::merge::PartitionStatus;
+use super::merge::{Partition, PartitionStatus, Reactivation, WatermarkMerge};
 use super::partition::{PartitionWatermark, Source};
-use super::{HIGHEST, NONE};
+use super::{END, HIGHEST, NONE};
 
 /// What rows and calls have made of a [`PartitionWatermark`].
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub(crate) struct SavedWatermark {
     pub(crate) generator: Option<Vec<u8>>,
 }
 
-/// What a [`WatermarkMerge`](super::WatermarkMerge) knows of a partition.
+/// What a [`WatermarkMerge`] knows of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SavedMerge {
     pub(crate) watermark: i64,
@@ -50,5 +50,38 @@ impl PartitionWatermark {
             true => Ok(restored),
             false => Err("it has emitted the end of input, which no generator can".into()),
         }
+    }
+}
+
+impl WatermarkMerge {
+    /// As many partitions as there are states, which are those of one merge by this rule.
+    pub(crate) fn restore(rule: Reactivation, merged: i64, states: &[SavedMerge]) -> Result<Self, String> {
+        use PartitionStatus::{Active, Finished};
+        let mut merge = WatermarkMerge::new(states.len(), rule);
+        merge.merged = merged;
+        for (p, &SavedMerge { watermark, status, aligned }) in states.iter().enumerate() {
+            let possible = (status == Finished) == (watermark == END)
+                && match rule {
+                    Reactivation::AtOnce => aligned == (status == Active),
+                    Reactivation::WhenCaughtUp => !aligned || status == Active && watermark >= merged,
+                };
+            if !possible {
+                return Err(format!("partition {p} cannot be {status:?} at {watermark}, aligned: {aligned}"));
+            }
+            merge.retire(p, status);
+            merge.put(p, Partition { watermark, status, aligned });
+        }
+        match (merged == END) == (merge.finished == states.len()) {
+            true => Ok(merge),
+            false => {
+                Err(format!("the merged watermark cannot be {merged}: {} have finished", merge.finished))
+            }
+        }
+    }
+
+    /// What [`restore`](WatermarkMerge::restore) needs of a partition.
+    pub(crate) fn saved(&self, p: usize) -> SavedMerge {
+        let Partition { watermark, status, aligned } = self.partitions[p];
+        SavedMerge { watermark, status, aligned }
     }
 }
