@@ -14,9 +14,9 @@ use crate::state::Inputs;
 
 /// A row: a batch, and its place in it. They ascend with arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    batch: u32,
-    row: u32,
+pub(super) struct Place {
+    pub(super) batch: u32,
+    pub(super) row: u32,
 }
 
 /// Rows by slot.
@@ -37,6 +37,28 @@ const SPARE_ROWS: usize = 65_536;
 impl Buffer {
     pub(crate) fn new(schema: SchemaRef, event_time: usize) -> Self {
         Buffer { schema, event_time, slots: vec![], free: vec![], batches: vec![], live: 0 }
+    }
+
+    /// Slots of rows that are in these batches.
+    pub(super) fn restored(&self, batches: Vec<RecordBatch>, slots: Vec<Vec<Place>>) -> Self {
+        let live = slots.iter().map(Vec::len).sum();
+        Buffer {
+            batches,
+            slots,
+            live,
+            free: vec![],
+            schema: self.schema.clone(),
+            event_time: self.event_time,
+        }
+    }
+
+    /// The rows of a slot, in order of arrival.
+    pub(super) fn places(&self, slot: u32) -> &[Place] {
+        &self.slots[slot as usize]
+    }
+
+    pub(super) fn batch(&self, number: u32) -> &RecordBatch {
+        &self.batches[number as usize]
     }
 
     pub(crate) fn new_slot(&mut self) -> u32 {

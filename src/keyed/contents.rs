@@ -64,6 +64,35 @@ impl Aggregated {
         self.slots as u32 - 1
     }
 
+    /// A slot and those that were merged to it, in the order in which they are to be combined.
+    pub(super) fn slots_of(&self, slot: u32) -> impl Iterator<Item = u32> {
+        std::iter::once(slot).chain(self.more.get(&slot).into_iter().flatten().copied())
+    }
+
+    /// What each of these slots holds by itself.
+    pub(super) fn each(&self, slots: &[u32]) -> Vec<Box<dyn Accumulator>> {
+        let each = self.accumulators.iter().map(|all| match all.len() < self.slots {
+            true => {
+                let mut all = all.clone();
+                all.resize(self.slots);
+                all.gather(slots)
+            }
+            false => all.gather(slots),
+        });
+        each.collect()
+    }
+
+    /// Adds a pane whose parts these are, all of the same kind. Returns its slot.
+    pub(super) fn restore(&mut self, parts: &[Box<dyn Accumulator>]) -> u32 {
+        let (slot, count) = (self.slots, parts.first().map_or(0, |part| part.len()));
+        append(&mut self.accumulators, parts);
+        self.slots += count;
+        if count > 1 {
+            self.more.insert(slot as u32, (slot as u32 + 1..self.slots as u32).collect());
+        }
+        slot as u32
+    }
+
     /// The accumulators take in what is pending.
     pub(crate) fn flush(&mut self, pending: &mut Pending, rows: &BatchRows<'_>) {
         if pending.slots.is_empty() {

@@ -11,6 +11,8 @@ mod contents;
 mod emission;
 mod firing;
 mod pane;
+mod restored;
+mod saved;
 mod session;
 mod shard;
 mod timers;
@@ -25,6 +27,7 @@ pub(crate) use assign::{Assigner, Gaps};
 use contents::append;
 pub(crate) use emission::Emission;
 use emission::Emitted;
+use pane::Pane;
 pub(crate) use shard::Shard;
 use work::{Arrivals, Judgement, Working};
 
@@ -122,6 +125,17 @@ impl Spec {
     /// The watermark at which a window that ends with `last` is gone.
     fn expires_at(&self, last: i64) -> i64 {
         if last == END { END } else { last.saturating_add(self.lateness) }
+    }
+
+    /// The watermark at which something happens to a pane next.
+    fn next_time(&self, pane: &Pane, early_at: Option<i64>) -> i64 {
+        match pane.due {
+            true => self.expires_at(pane.last),
+            false if self.is_early_by_event_time() => {
+                early_at.map_or(pane.last, |early| early.min(pane.last))
+            }
+            false => pane.last,
+        }
     }
 
     fn fires_at_end(&self) -> bool {

@@ -164,14 +164,18 @@ impl Panes {
         pane.generation == generation && pane.slot != NOTHING
     }
 
+    /// The panes of a key, from the latest to the earliest.
+    pub(super) fn of_key(&self, key: u32) -> impl Iterator<Item = u32> {
+        let head = self.head(key);
+        std::iter::successors((head != NOTHING).then_some(head), |&id| {
+            let next = self.get(id).next;
+            (next != NOTHING).then_some(next)
+        })
+    }
+
     /// All panes, by key, each key's from the latest to the earliest.
     pub(crate) fn live(&self) -> impl Iterator<Item = u32> {
-        self.heads.iter().flat_map(|&head| {
-            std::iter::successors((head != NOTHING).then_some(head), |&id| {
-                let next = self.get(id).next;
-                (next != NOTHING).then_some(next)
-            })
-        })
+        (0..self.heads.len() as u32).flat_map(|key| self.of_key(key))
     }
 
     /// Keys have new slots: these are their panes.

@@ -238,15 +238,8 @@ impl<'a> Working<'a> {
 
     /// The watermark at which something happens to a pane next.
     pub(crate) fn next_time(&mut self, id: u32) -> i64 {
-        let pane = self.shard.panes.get(id);
-        match pane.due {
-            true => self.spec.expires_at(pane.last),
-            false if self.spec.is_early_by_event_time() => {
-                let last = pane.last;
-                self.shard.panes.story(id).early_at.map_or(last, |early| early.min(last))
-            }
-            false => pane.last,
-        }
+        let early_at = self.shard.panes.story(id).early_at;
+        self.spec.next_time(self.shard.panes.get(id), early_at)
     }
 
     /// Asks to be called at this time.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::UInt64Array;
 use arrow_array::types::UInt64Type;
 
-use super::{Bounds, FiredCounts, WindowOperator};
+use super::{Bounds, FiredCounts, WindowOperator, Windows};
 use crate::builder::WindowOperatorBuilder;
 use crate::error::{Error, Result, SnapshotFault};
 use crate::progress::Progress;
@@ -64,17 +64,22 @@ impl WindowOperator {
 
     fn sections(&self) -> Checked<Vec<Section<'_>>> {
         let counts = [
+            ("fired_early", self.fired.early),
             ("fired_on_time", self.fired.on_time),
             ("fired_late", self.fired.late),
             ("windows_fired", self.fired.windows),
         ];
         let counts = counts.map(|(name, count)| (name, Arc::new(UInt64Array::from(vec![count])) as _));
-        Ok(vec![
+        let mut sections = vec![
             Section::whole("input", self.progress.save_input()?),
             Section::whole("partitions", self.progress.save_partitions()?),
             Section::whole("fired", record(counts.to_vec())?),
-            self.windows.save(&self.parts)?,
-        ])
+        ];
+        match &self.windows {
+            Windows::Sliced(windows) => sections.push(windows.save(&self.parts)?),
+            Windows::Keyed(windows) => sections.extend(windows.save(&self.parts)?),
+        }
+        Ok(sections)
     }
 
     /// Takes over what was saved; see [`sections`](WindowOperator::sections).
@@ -87,14 +92,20 @@ impl WindowOperator {
             count => Err(format!("{name} cannot be {count}")),
         };
         self.fired = FiredCounts {
+            early: count("fired_early")?,
             on_time: count("fired_on_time")?,
             late: count("fired_late")?,
             windows: count("windows_fired")?,
         };
         let (fired_to, taken) = (self.progress.watermark(), self.progress.taken());
-        self.windows.restore_slices(pieces.of("slices"), fired_to, taken, &self.parts)?;
-        let state = &self.windows.state;
-        self.bounds = Bounds { keys: state.keys(), magnitude: state.magnitude() };
+        match &mut self.windows {
+            Windows::Sliced(windows) => {
+                windows.restore_slices(pieces.of("slices"), fired_to, taken, &self.parts)?
+            }
+            Windows::Keyed(windows) => windows.restore(pieces, fired_to, taken, &self.parts)?,
+        }
+        let magnitude = self.windows.magnitude(&self.parts.inputs);
+        self.bounds = Bounds { keys: self.windows.keys(), magnitude };
         Ok(())
     }
 }

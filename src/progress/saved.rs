@@ -12,7 +12,7 @@ use crate::input::Source;
 use crate::metrics::RowCounts;
 use crate::snapshot::{Checked, Record, record};
 use crate::watermark::{
-    IdleTimer, NONE, PartitionStatus, Reactivation, SavedMerge, SavedWatermark, WatermarkMerge,
+    END, IdleTimer, NONE, PartitionStatus, Reactivation, SavedMerge, SavedWatermark, WatermarkMerge,
 };
 
 /// More rows than there will ever be, and few enough that counters never wrap.
@@ -62,8 +62,10 @@ impl Progress {
     /// All of it but the partitions: one row.
     pub(crate) fn save_input(&self) -> Checked<ArrayRef> {
         record(vec![
-            ("watermark", watermarks([self.watermark()].into_iter())),
+            ("watermark", watermarks([self.merge.merged()].into_iter())),
+            ("raised", watermarks([self.raised].into_iter())),
             ("clock", Arc::new(Int64Array::from(vec![self.clock]))),
+            ("last_row", Arc::new(Int64Array::from(vec![self.last_row]))),
             ("arrivals", Arc::new(UInt64Array::from(vec![self.arrivals]))),
         ])
     }
@@ -110,6 +112,10 @@ impl Progress {
     pub(crate) fn restore(source: &Source, input: &ArrayRef, partitions: &ArrayRef) -> Checked<Progress> {
         let input = Record::of(input)?;
         let merged = one(&input, "watermark")?.unwrap_or(NONE);
+        let raised = one(&input, "raised")?.unwrap_or(NONE);
+        if raised == END {
+            return Err("quiet has raised the watermark to the end of input".into());
+        }
         let arrivals = input.number::<UInt64Type>("arrivals")?;
         let mut states = restore_partitions(&Record::of(partitions)?)?;
         check_counters(&states, arrivals)?;
@@ -127,6 +133,8 @@ impl Progress {
             timers: timers.collect(),
             sources: own.collect::<Checked<_>>()?,
             clock: one(&input, "clock")?,
+            last_row: one(&input, "last_row")?,
+            raised,
             counts: states.iter().map(|state| state.counts).collect(),
             arrivals,
         })

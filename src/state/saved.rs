@@ -150,8 +150,7 @@ impl Context<'_> {
     fn save_slots(&self, parts: &[Part<'_>], interner: &Interner) -> Checked<ArrayRef> {
         let mut codes: Vec<Code> = Vec::new();
         let mut nulls: Vec<bool> = Vec::new();
-        let mut accumulators: Vec<Box<dyn Accumulator>> =
-            self.inputs.empty.iter().map(|empty| empty.boxed_clone()).collect();
+        let mut accumulators: Vec<Box<dyn Accumulator>> = self.inputs.empty();
         for &Part { table, from, to, .. } in parts {
             codes.extend_from_slice(&table.slots.codes()[from..to]);
             nulls.extend((from..to).map(|slot| table.slots.null_slot() == Some(slot as u32)));
@@ -163,44 +162,45 @@ impl Context<'_> {
                 }
             }
         }
-        let mut states: Vec<(&str, ArrayRef)> = Vec::new();
-        for (name, accumulator) in self.inputs.names.iter().zip(&accumulators) {
-            states.push((name, accumulator.save().map_err(|error| format!("aggregate {name}: {error}"))?));
-        }
-        let any_null = nulls.iter().any(|&null| null);
-        let keys = self
-            .keys
-            .decode(&codes, any_null.then_some(&nulls), interner)
-            .map_err(|error| error.to_string())?;
-        let names = self.keys.fields.iter().map(|field| field.name().as_str());
-        let mut columns = Vec::new();
-        if !keys.is_empty() {
-            columns.push(("key", record(names.zip(keys).collect())?));
-        }
-        columns.push(("state", record(states)?));
+        let mut columns: Vec<(&str, ArrayRef)> =
+            self.keys.save(&codes, &nulls, interner)?.into_iter().collect();
+        columns.push(("state", self.inputs.save(&accumulators)?));
         record(columns)
     }
 
     fn restore(&self, slots: &ArrayRef, interner: &mut Interner, left: &mut [u64]) -> Checked<Table> {
         let saved = Record::of(slots)?;
-        let keys = match self.keys.fields.is_empty() {
-            true => &[],
-            false => Record::of(saved.column("key")?)?.columns(),
-        };
-        if saved.len() == 0 || keys.is_empty() && saved.len() > 1 {
-            return Err(format!("it cannot have {} keys", saved.len()));
+        if saved.len() == 0 {
+            return Err("it has no keys".into());
         }
-        let codes = self.keys.restore(keys, interner)?;
-        let states = Record::of(saved.column("state")?)?.columns();
-        let accumulators = self.inputs.empty.iter().zip(&self.inputs.names).zip(states).zip(left);
-        let accumulators = accumulators.map(|(((empty, name), state), left)| {
+        let codes = self.keys.restore(&saved, interner)?;
+        let accumulators = self.inputs.restore(saved.column("state")?, left)?;
+        Ok(Table { slots: Slots::restore(&codes)?, accumulators })
+    }
+}
+
+impl Inputs {
+    /// The state of accumulators, as a struct.
+    pub(crate) fn save(&self, accumulators: &[Box<dyn Accumulator>]) -> Checked<ArrayRef> {
+        let mut states: Vec<(&str, ArrayRef)> = Vec::new();
+        for (name, accumulator) in self.names.iter().zip(accumulators) {
+            states.push((name, accumulator.save().map_err(|error| format!("aggregate {name}: {error}"))?));
+        }
+        record(states)
+    }
+
+    /// What [`save`](Inputs::save) has saved; of each accumulator so many rows are `left` to be counted.
+    pub(crate) fn restore(&self, saved: &ArrayRef, left: &mut [u64]) -> Checked<Vec<Box<dyn Accumulator>>> {
+        let saved = Record::of(saved)?;
+        let all = self.empty.iter().zip(&self.names).zip(saved.columns()).zip(left);
+        let all = all.map(|(((empty, name), state), left)| {
             let restored =
                 empty.restore(state, left).map_err(|error| format!("aggregate {name}: {error}"))?;
             match restored.len() == saved.len() {
                 true => Ok(restored),
-                false => Err(format!("aggregate {name}: {} states for {} keys", restored.len(), saved.len())),
+                false => Err(format!("aggregate {name}: {} states for {}", restored.len(), saved.len())),
             }
         });
-        Ok(Table { slots: Slots::restore(&codes)?, accumulators: accumulators.collect::<Checked<_>>()? })
+        all.collect()
     }
 }

@@ -1,0 +1,290 @@
+//! Windows of keys out of a snapshot.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowDictionaryKeyType, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, RecordBatch};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::{DataType, SchemaRef};
+
+use super::assign::Assigner;
+use super::buffer::Place;
+use super::contents::Contents;
+use super::pane::{Given, NOTHING, Pane};
+use super::timers::Entry;
+use super::{Keyed, Spec, append};
+use crate::builder::Parts;
+use crate::fire::Firing;
+use crate::key::shard_of;
+use crate::snapshot::{Checked, Pieces, Record};
+use crate::watermark::NONE;
+
+/// More than any window or session can have had, and few enough that no counter wraps.
+const MOST_ROWS: u64 = 1 << 62;
+const MOST_FIRINGS: u32 = 1 << 31;
+
+/// What all pieces have in common.
+struct Restoring<'a> {
+    parts: &'a Parts,
+    watermark: i64,
+    /// Rows that windows have taken.
+    taken: u64,
+    /// For each accumulator, and for what triggers have counted.
+    left: Vec<u64>,
+    counted: u64,
+    /// How many rows are kept.
+    rows: u64,
+    /// The rows of each slot, shard by shard.
+    kept: Vec<Vec<Vec<u64>>>,
+}
+
+impl Keyed {
+    /// Takes in panes that were open at this watermark; `taken` rows were taken by windows.
+    pub(crate) fn restore(
+        &mut self,
+        pieces: &Pieces,
+        watermark: i64,
+        taken: u64,
+        parts: &Parts,
+    ) -> Checked<()> {
+        let batches = restore_rows(pieces.of("rows"), &parts.source.schema)?;
+        let mut all = Restoring {
+            parts,
+            watermark,
+            taken,
+            left: vec![taken; parts.inputs.empty().len()],
+            counted: taken,
+            rows: batches.iter().map(|batch| batch.num_rows() as u64).sum(),
+            kept: vec![Vec::new(); self.shards.len()],
+        };
+        for piece in pieces.of("panes") {
+            self.restore_panes(&Record::of(piece)?, &mut all)?;
+        }
+        let ends: Vec<u64> = batches
+            .iter()
+            .scan(0, |end, batch| {
+                *end += batch.num_rows() as u64;
+                Some(*end)
+            })
+            .collect();
+        let place = |row: u64| {
+            let batch = ends.partition_point(|&end| end <= row);
+            let start = batch.checked_sub(1).map_or(0, |before| ends[before]);
+            Place { batch: batch as u32, row: (row - start) as u32 }
+        };
+        for (shard, kept) in self.shards.iter_mut().zip(all.kept) {
+            shard.watermark = watermark;
+            if let Contents::Buffered(buffer) = &mut shard.contents {
+                let slots = kept.into_iter().map(|rows| rows.into_iter().map(place).collect());
+                *buffer = buffer.restored(batches.clone(), slots.collect());
+            }
+        }
+        Ok(())
+    }
+
+    fn restore_panes(&mut self, saved: &Record<'_>, all: &mut Restoring<'_>) -> Checked<()> {
+        let codes = all.parts.source.keys.restore(saved, &mut self.interner)?;
+        let (firsts, lasts) = (saved.numbers::<Int64Type>("first")?, saved.numbers::<Int64Type>("last")?);
+        let (news, filled) = (saved.flags("news")?, saved.flags("filled")?);
+        let (created, numbers) =
+            (saved.numbers::<UInt64Type>("created")?, saved.numbers::<UInt32Type>("number")?);
+        let counts = saved.numbers::<UInt64Type>("count")?;
+        let (early_at, marks) =
+            (saved.optional::<Int64Type>("early_at")?, saved.optional::<Float64Type>("mark")?);
+        let (lowest, highest) =
+            (saved.numbers::<Int64Type>("lowest")?, saved.numbers::<Int64Type>("highest")?);
+        for row in 0..saved.len() {
+            let (code, null) = codes.get(row);
+            let number = shard_of(code, self.shards.len());
+            let shard = &mut self.shards[number];
+            let within = |error: &str| format!("the window from {} to {}: {error}", firsts[row], lasts[row]);
+            let key = shard.keys.get_or_insert(code, null);
+            let passed = |time: i64| all.watermark != NONE && time <= all.watermark;
+            let mut pane = Pane {
+                first: firsts[row],
+                last: lasts[row],
+                key,
+                slot: NOTHING,
+                next: NOTHING,
+                generation: 0,
+                due: passed(lasts[row]),
+                changed: false,
+                news: news.value(row),
+                filled: filled.value(row),
+                frozen: false,
+            };
+            let head = shard.panes.head(key);
+            let before = (head != NOTHING).then(|| shard.panes.get(head));
+            self.spec.check(&pane, before, passed(self.spec.expires_at(pane.last))).map_err(within)?;
+            pane.slot = match &mut shard.contents {
+                Contents::Aggregated(contents) => {
+                    let states = saved.lists("contents")?.value(row);
+                    if states.is_empty() || states.len() > 1 && !self.spec.assigner.is_session() {
+                        return Err(within("it has too few or too many parts"));
+                    }
+                    contents.restore(&all.states(&states, self.spec.assigner.is_session())?)
+                }
+                Contents::Buffered(_) => all.keep(number, &saved.lists("rows")?.value(row), pane.filled)?,
+            };
+            let early = early_at.is_valid(row).then(|| early_at.value(row));
+            if early.is_some_and(|early| early < pane.first || early > pane.last) {
+                return Err(within("it cannot fire early outside of it"));
+            }
+            if !self.spec.assigner.is_session() {
+                all.counted = all.taken;
+            }
+            all.counted =
+                all.counted.checked_sub(counts[row]).ok_or_else(|| within("too many rows are counted"))?;
+            if numbers[row] > MOST_FIRINGS {
+                return Err(within("it has fired too often"));
+            }
+            let next = self.spec.next_time(&pane, early);
+            let id = shard.panes.insert(NOTHING, pane, created[row]);
+            let story = shard.panes.story(id);
+            story.number = numbers[row];
+            story.count = counts[row];
+            story.early_at = early;
+            story.mark = marks.is_valid(row).then(|| marks.value(row));
+            story.scheduled = Some(next);
+            story.times = (lowest[row], highest[row]);
+            shard.timers.push(Entry { time: next, pane: id, generation: 0 });
+            if self.spec.retracts() {
+                let given = saved.lists("given")?.value(row);
+                let given = Record::of(&given)?;
+                let mut left = vec![MOST_ROWS; all.left.len()];
+                let states = all.parts.inputs.restore(given.column("state")?, &mut left)?;
+                let from = shard.given.first().map_or(0, |all| all.len()) as u32;
+                append(&mut shard.given, &states);
+                shard.panes.story(id).given = restore_given(&given, from)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Restoring<'_> {
+    /// The parts of a pane. Those of sessions can come together, so all of them count the rows once.
+    fn states(
+        &mut self,
+        states: &ArrayRef,
+        session: bool,
+    ) -> Checked<Vec<Box<dyn crate::accumulator::Accumulator>>> {
+        if !session {
+            self.left.fill(self.taken);
+        }
+        self.parts.inputs.restore(states, &mut self.left)
+    }
+
+    /// A new slot with these rows.
+    fn keep(&mut self, shard: usize, rows: &ArrayRef, filled: bool) -> Checked<u32> {
+        let rows = match rows.as_primitive_opt::<UInt64Type>() {
+            Some(rows) if rows.null_count() == 0 => rows.values(),
+            _ => return Err("rows are named by numbers".into()),
+        };
+        let last = rows.last().copied();
+        if !rows.is_sorted_by(|a, b| a < b) || last.is_some_and(|last| last >= self.rows) {
+            return Err(format!("rows {rows:?} are not among the {} that are kept", self.rows));
+        }
+        if filled && rows.is_empty() {
+            return Err("a window is filled, but has no rows".into());
+        }
+        self.kept[shard].push(rows.to_vec());
+        Ok(self.kept[shard].len() as u32 - 1)
+    }
+}
+
+impl Spec {
+    /// Whether a key can have this pane behind the one `before`.
+    fn check(&self, pane: &Pane, before: Option<&Pane>, expired: bool) -> Result<(), &'static str> {
+        if expired {
+            return Err("it has expired");
+        }
+        let window = (pane.first, pane.last);
+        let exists = match &self.assigner {
+            Assigner::Session(_) | Assigner::SessionBy(_) => pane.first <= pane.last,
+            assigner => {
+                let mut windows = Vec::new();
+                assigner.windows(pane.first, &mut windows);
+                windows.contains(&window)
+            }
+        };
+        let follows = before.is_none_or(|before| match self.assigner.is_session() {
+            true => i128::from(before.last) + 1 < i128::from(pane.first),
+            false => (before.first, before.last) < window,
+        });
+        match (exists, follows) {
+            (false, _) => Err("there is no such window"),
+            (_, false) => Err("it does not follow the one before"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn restore_given(given: &Record<'_>, from: u32) -> Checked<Vec<Given>> {
+    let (starts, ends) = (given.numbers::<Int64Type>("start")?, given.numbers::<Int64Type>("end")?);
+    let (firings, numbers) = (given.texts("firing")?, given.numbers::<UInt32Type>("number")?);
+    let one = |row: usize| {
+        let name = firings.value(row);
+        let all = [Firing::Early, Firing::OnTime, Firing::Late];
+        let firing = all.into_iter().find(|firing| firing.as_str() == name);
+        Ok(Given {
+            slot: from + row as u32,
+            start: starts[row],
+            end: ends[row],
+            firing: firing.ok_or_else(|| format!("there is no firing {name:?}"))?,
+            number: numbers[row],
+        })
+    };
+    (0..given.len()).map(one).collect()
+}
+
+/// Rows in the schema of the input, in batches that the keys of its dictionaries can number.
+fn restore_rows(pieces: &[ArrayRef], schema: &SchemaRef) -> Checked<Vec<RecordBatch>> {
+    let fit = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Dictionary(keys, _) => match **keys {
+            DataType::Int8 => i8::MAX as usize,
+            DataType::UInt8 => u8::MAX as usize,
+            DataType::Int16 => i16::MAX as usize,
+            DataType::UInt16 => u16::MAX as usize,
+            _ => usize::MAX,
+        },
+        _ => usize::MAX,
+    });
+    let fit = fit.min().unwrap_or(usize::MAX);
+    let mut batches = Vec::new();
+    for piece in pieces {
+        for from in (0..piece.len()).step_by(fit) {
+            let part = piece.slice(from, fit.min(piece.len() - from));
+            let columns = schema.fields().iter().zip(Record::of(&part)?.columns());
+            let columns = columns.map(|(field, column)| restored(column, field.data_type()));
+            let batch = RecordBatch::try_new(schema.clone(), columns.collect::<Checked<_>>()?);
+            batches.push(batch.map_err(|error| error.to_string())?);
+        }
+    }
+    Ok(batches)
+}
+
+/// A column of this type: the column itself, or a dictionary that names each of its rows.
+fn restored(column: &ArrayRef, data_type: &DataType) -> Checked<ArrayRef> {
+    fn named<K: ArrowDictionaryKeyType>(column: &ArrayRef, values: &DataType) -> Checked<ArrayRef> {
+        let keys = (0..column.len()).map(|row| K::Native::from_usize(row).filter(|_| column.is_valid(row)));
+        let keys: PrimitiveArray<K> = keys.collect();
+        let dictionary = DictionaryArray::try_new(keys, restored(column, values)?);
+        Ok(Arc::new(dictionary.map_err(|error| error.to_string())?))
+    }
+    let DataType::Dictionary(keys, values) = data_type else { return Ok(column.clone()) };
+    match **keys {
+        DataType::Int8 => named::<Int8Type>(column, values),
+        DataType::Int16 => named::<Int16Type>(column, values),
+        DataType::Int32 => named::<Int32Type>(column, values),
+        DataType::Int64 => named::<Int64Type>(column, values),
+        DataType::UInt8 => named::<UInt8Type>(column, values),
+        DataType::UInt16 => named::<UInt16Type>(column, values),
+        DataType::UInt32 => named::<UInt32Type>(column, values),
+        _ => named::<UInt64Type>(column, values),
+    }
+}
