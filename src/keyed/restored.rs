@@ -7,16 +7,19 @@ use arrow_array::types::{
     ArrowDictionaryKeyType, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
     UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray, RecordBatch};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int64Array, PrimitiveArray, RecordBatch,
+};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::{DataType, SchemaRef};
 
 use super::assign::Assigner;
 use super::buffer::Place;
 use super::contents::Contents;
-use super::pane::{Given, NOTHING, Pane};
+use super::pane::{Given, NOTHING, Pane, Story};
 use super::timers::Entry;
 use super::{Keyed, Spec, append};
+use crate::accumulator::Accumulator;
 use crate::builder::Parts;
 use crate::fire::Firing;
 use crate::key::shard_of;
@@ -88,95 +91,148 @@ impl Keyed {
 
     fn restore_panes(&mut self, saved: &Record<'_>, all: &mut Restoring<'_>) -> Checked<()> {
         let codes = all.parts.source.keys.restore(saved, &mut self.interner)?;
-        let (firsts, lasts) = (saved.numbers::<Int64Type>("first")?, saved.numbers::<Int64Type>("last")?);
-        let (news, filled) = (saved.flags("news")?, saved.flags("filled")?);
-        let (created, numbers) =
-            (saved.numbers::<UInt64Type>("created")?, saved.numbers::<UInt32Type>("number")?);
-        let counts = saved.numbers::<UInt64Type>("count")?;
-        let (early_at, marks) =
-            (saved.optional::<Int64Type>("early_at")?, saved.optional::<Float64Type>("mark")?);
-        let (lowest, highest) =
-            (saved.numbers::<Int64Type>("lowest")?, saved.numbers::<Int64Type>("highest")?);
+        let columns = PaneColumns::of(saved)?;
+        let Keyed { spec, shards, .. } = self;
         for row in 0..saved.len() {
             let (code, null) = codes.get(row);
-            let number = shard_of(code, self.shards.len());
-            let shard = &mut self.shards[number];
-            let within = |error: &str| format!("the window from {} to {}: {error}", firsts[row], lasts[row]);
-            let key = shard.keys.get_or_insert(code, null);
-            let passed = |time: i64| all.watermark != NONE && time <= all.watermark;
-            let mut pane = Pane {
-                first: firsts[row],
-                last: lasts[row],
-                key,
-                slot: NOTHING,
-                next: NOTHING,
-                generation: 0,
-                due: passed(lasts[row]),
-                changed: false,
-                news: news.value(row),
-                filled: filled.value(row),
-                frozen: false,
-            };
+            let number = shard_of(code, shards.len());
+            let (first, last) = (columns.first[row], columns.last[row]);
+            let within = |error: String| format!("the window from {first} to {last}: {error}");
+            let key = shards[number].keys.get_or_insert(code, null);
+            let mut pane = columns.pane(row, key, all.passed(last));
+            let story = columns.story(row);
+            let shard = &mut shards[number];
             let head = shard.panes.head(key);
             let before = (head != NOTHING).then(|| shard.panes.get(head));
-            self.spec.check(&pane, before, passed(self.spec.expires_at(pane.last))).map_err(within)?;
+            spec.check(&pane, before, all.passed(spec.expires_at(last)))
+                .map_err(|error| within(error.into()))?;
+            all.check(&story, &pane, spec).map_err(within)?;
             pane.slot = match &mut shard.contents {
                 Contents::Aggregated(contents) => {
-                    let states = saved.lists("contents")?.value(row);
-                    if states.is_empty() || states.len() > 1 && !self.spec.assigner.is_session() {
-                        return Err(within("it has too few or too many parts"));
-                    }
-                    contents.restore(&all.states(&states, self.spec.assigner.is_session())?)
+                    contents.restore(&all.states(&saved.lists("contents")?.value(row), spec).map_err(within)?)
                 }
-                Contents::Buffered(_) => all.keep(number, &saved.lists("rows")?.value(row), pane.filled)?,
+                Contents::Buffered(_) => {
+                    all.keep(number, &saved.lists("rows")?.value(row), pane.filled).map_err(within)?
+                }
             };
-            let early = early_at.is_valid(row).then(|| early_at.value(row));
-            if early.is_some_and(|early| early < pane.first || early > pane.last) {
-                return Err(within("it cannot fire early outside of it"));
-            }
-            if !self.spec.assigner.is_session() {
-                all.counted = all.taken;
-            }
-            all.counted =
-                all.counted.checked_sub(counts[row]).ok_or_else(|| within("too many rows are counted"))?;
-            if numbers[row] > MOST_FIRINGS {
-                return Err(within("it has fired too often"));
-            }
-            let next = self.spec.next_time(&pane, early);
-            let id = shard.panes.insert(NOTHING, pane, created[row]);
-            let story = shard.panes.story(id);
-            story.number = numbers[row];
-            story.count = counts[row];
-            story.early_at = early;
-            story.mark = marks.is_valid(row).then(|| marks.value(row));
-            story.scheduled = Some(next);
-            story.times = (lowest[row], highest[row]);
-            shard.timers.push(Entry { time: next, pane: id, generation: 0 });
-            if self.spec.retracts() {
+            let time = spec.next_time(&pane, story.early_at);
+            let id = shard.panes.insert(NOTHING, pane, story.created);
+            *shard.panes.story(id) = Story { scheduled: Some(time), ..story };
+            shard.timers.push(Entry { time, pane: id, generation: 0 });
+            if spec.retracts() {
                 let given = saved.lists("given")?.value(row);
-                let given = Record::of(&given)?;
-                let mut left = vec![MOST_ROWS; all.left.len()];
-                let states = all.parts.inputs.restore(given.column("state")?, &mut left)?;
-                let from = shard.given.first().map_or(0, |all| all.len()) as u32;
-                append(&mut shard.given, &states);
-                shard.panes.story(id).given = restore_given(&given, from)?;
+                shard.panes.story(id).given = all.given(&given, &mut shard.given).map_err(within)?;
             }
         }
         Ok(())
     }
 }
 
+/// The columns of panes that are one value each.
+struct PaneColumns<'a> {
+    first: &'a [i64],
+    last: &'a [i64],
+    news: &'a BooleanArray,
+    filled: &'a BooleanArray,
+    created: &'a [u64],
+    number: &'a [u32],
+    count: &'a [u64],
+    early_at: &'a Int64Array,
+    mark: &'a Float64Array,
+    lowest: &'a [i64],
+    highest: &'a [i64],
+}
+
+impl<'a> PaneColumns<'a> {
+    fn of(saved: &Record<'a>) -> Checked<Self> {
+        Ok(PaneColumns {
+            first: saved.numbers::<Int64Type>("first")?,
+            last: saved.numbers::<Int64Type>("last")?,
+            news: saved.flags("news")?,
+            filled: saved.flags("filled")?,
+            created: saved.numbers::<UInt64Type>("created")?,
+            number: saved.numbers::<UInt32Type>("number")?,
+            count: saved.numbers::<UInt64Type>("count")?,
+            early_at: saved.optional::<Int64Type>("early_at")?,
+            mark: saved.optional::<Float64Type>("mark")?,
+            lowest: saved.numbers::<Int64Type>("lowest")?,
+            highest: saved.numbers::<Int64Type>("highest")?,
+        })
+    }
+
+    /// Without contents.
+    fn pane(&self, row: usize, key: u32, due: bool) -> Pane {
+        Pane {
+            first: self.first[row],
+            last: self.last[row],
+            key,
+            slot: NOTHING,
+            next: NOTHING,
+            generation: 0,
+            due,
+            changed: false,
+            news: self.news.value(row),
+            filled: self.filled.value(row),
+            frozen: false,
+        }
+    }
+
+    /// Without results that may have to be taken back.
+    fn story(&self, row: usize) -> Story {
+        Story {
+            created: self.created[row],
+            number: self.number[row],
+            count: self.count[row],
+            early_at: self.early_at.is_valid(row).then(|| self.early_at.value(row)),
+            mark: self.mark.is_valid(row).then(|| self.mark.value(row)),
+            scheduled: None,
+            times: (self.lowest[row], self.highest[row]),
+            given: Vec::new(),
+        }
+    }
+}
+
 impl Restoring<'_> {
+    /// Whether the watermark has reached a time.
+    fn passed(&self, time: i64) -> bool {
+        self.watermark != NONE && time <= self.watermark
+    }
+
+    /// Whether a pane can have come this far.
+    fn check(&mut self, story: &Story, pane: &Pane, spec: &Spec) -> Checked<()> {
+        if story.early_at.is_some_and(|early| early < pane.first || early > pane.last) {
+            return Err("it cannot fire early outside of it".into());
+        }
+        if story.number > MOST_FIRINGS {
+            return Err(format!("it cannot have fired {} times", story.number));
+        }
+        if !spec.assigner.is_session() {
+            self.counted = self.taken;
+        }
+        let counted = self.counted.checked_sub(story.count);
+        self.counted = counted.ok_or_else(|| format!("it cannot have counted {} rows", story.count))?;
+        Ok(())
+    }
+
     /// The parts of a pane. Those of sessions can come together, so all of them count the rows once.
-    fn states(
-        &mut self,
-        states: &ArrayRef,
-        session: bool,
-    ) -> Checked<Vec<Box<dyn crate::accumulator::Accumulator>>> {
-        if !session {
+    fn states(&mut self, states: &ArrayRef, spec: &Spec) -> Checked<Vec<Box<dyn Accumulator>>> {
+        if states.is_empty() || states.len() > 1 && !spec.assigner.is_session() {
+            return Err(format!("it cannot be in {} parts", states.len()));
+        }
+        if !spec.assigner.is_session() {
             self.left.fill(self.taken);
         }
         self.parts.inputs.restore(states, &mut self.left)
+    }
+
+    /// Puts results that may have to be taken back behind those of other panes.
+    fn given(&self, given: &ArrayRef, all: &mut [Box<dyn Accumulator>]) -> Checked<Vec<Given>> {
+        let given = Record::of(given)?;
+        let mut left = vec![MOST_ROWS; self.left.len()];
+        let states = self.parts.inputs.restore(given.column("state")?, &mut left)?;
+        let from = all.first().map_or(0, |all| all.len()) as u32;
+        append(all, &states);
+        restore_given(&given, from)
     }
 
     /// A new slot with these rows.

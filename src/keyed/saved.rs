@@ -12,8 +12,8 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeStringArray, RecordBatch, StructArray,
     UInt32Array, UInt64Array,
 };
-use arrow_schema::{ArrowError, Field};
-use arrow_select::interleave::interleave_record_batch;
+use arrow_schema::Field;
+use arrow_select::interleave::interleave;
 
 use super::buffer::{Buffer, Place};
 use super::contents::Contents;
@@ -219,35 +219,38 @@ impl Keyed {
         all.iter().map(|all| all.gather(&order)).collect()
     }
 
-    fn pick(&self, rows: &[(usize, Place)], parts: &Parts) -> Result<RecordBatch, ArrowError> {
+    /// Rows as they came, but for dictionaries, which are looked up: no single one might hold all of their values.
+    fn save_rows(&self, rows: &[(usize, Place)], parts: &Parts) -> Checked<ArrayRef> {
         let mut used: Vec<(usize, u32)> = rows.iter().map(|(shard, place)| (*shard, place.batch)).collect();
         used.sort_unstable();
         used.dedup();
         let batches = used.iter().filter_map(|&(shard, batch)| match &self.shards[shard].contents {
-            Contents::Buffered(buffer) => Some(buffer.batch(batch)),
+            Contents::Buffered(buffer) => Some(plain_rows(buffer.batch(batch))),
             Contents::Aggregated(_) => None,
         });
-        let batches: Vec<&RecordBatch> = batches.collect();
+        let batches: Vec<ArrayRef> = batches.collect::<Checked<_>>()?;
+        if batches.is_empty() {
+            return plain_rows(&RecordBatch::new_empty(parts.source.schema.clone()));
+        }
         let index = |(shard, place): &(usize, Place)| {
             (used.partition_point(|batch| *batch < (*shard, place.batch)), place.row as usize)
         };
-        match batches.is_empty() {
-            true => Ok(RecordBatch::new_empty(parts.source.schema.clone())),
-            false => interleave_record_batch(&batches, &rows.iter().map(index).collect::<Vec<_>>()),
-        }
+        let batches: Vec<&dyn Array> = batches.iter().map(|batch| batch.as_ref()).collect();
+        let rows: Vec<(usize, usize)> = rows.iter().map(index).collect();
+        interleave(&batches, &rows).map_err(|error| error.to_string())
     }
+}
 
-    /// Rows as they came, but for dictionaries, which are looked up.
-    fn save_rows(&self, rows: &[(usize, Place)], parts: &Parts) -> Checked<ArrayRef> {
-        let batch = self.pick(rows, parts).map_err(|error| error.to_string())?;
-        let columns = batch.columns().iter().map(plain).collect::<Checked<Vec<_>>>()?;
-        let fields = batch.schema_ref().fields().iter().zip(&columns);
-        let fields: Vec<Field> = fields
-            .map(|(field, column)| Field::new(field.name(), column.data_type().clone(), true))
-            .collect();
-        let rows = StructArray::try_new(fields.into(), columns, None);
-        Ok(Arc::new(rows.map_err(|error| error.to_string())?))
-    }
+/// A batch as a struct, without dictionaries.
+fn plain_rows(batch: &RecordBatch) -> Checked<ArrayRef> {
+    let columns = batch.columns().iter().map(plain).collect::<Checked<Vec<_>>>()?;
+    let names = batch.schema_ref().fields().iter().map(|field| field.name().clone());
+    let fields: Vec<Field> = names
+        .zip(&columns)
+        .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
+        .collect();
+    let rows = StructArray::try_new(fields.into(), columns, None);
+    Ok(Arc::new(rows.map_err(|error| error.to_string())?))
 }
 
 /// A column, or the values that a dictionary stands for.

@@ -6,7 +6,7 @@ use crate::{Aggregate, TimeDelta, Window};
 use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Int64Array, LargeBinaryArray, LargeListArray, LargeStringArray,
-    RecordBatch, StringArray, TimestampMillisecondArray, UInt8Array,
+    RecordBatch, StringArray, TimestampMillisecondArray, UInt8Array, UInt32Array,
 };
 
 fn rows(rows: &[(i64, &str)]) -> RecordBatch {
@@ -66,8 +66,20 @@ fn forged(operator: &WindowOperator, section: &str, path: &[&str], with: ArrayRe
 
 #[track_caller]
 fn refuses(section: &str, path: &[&str], with: impl Array + 'static, expected: &str) {
-    let forged = forged(&operator(), section, path, Arc::new(with));
-    let Error::Snapshot { fault, message } = builder().restore(&forged).unwrap_err() else {
+    refuses_of(&operator(), builder(), section, path, Arc::new(with), expected);
+}
+
+#[track_caller]
+fn refuses_of(
+    operator: &WindowOperator,
+    builder: WindowOperatorBuilder,
+    section: &str,
+    path: &[&str],
+    with: ArrayRef,
+    expected: &str,
+) {
+    let forged = forged(operator, section, path, with);
+    let Error::Snapshot { fault, message } = builder.restore(&forged).unwrap_err() else {
         panic!("not an error of snapshots");
     };
     assert_eq!(fault, SnapshotFault::Impossible);
@@ -189,4 +201,57 @@ fn sections_must_be_whole() {
     let flags = Arc::new(BooleanArray::from(vec![true]));
     odd[2] = Section::whole("fired", record(vec![("fired_on_time", flags)]).unwrap());
     refused(odd, "batch 0: ");
+}
+
+#[test]
+fn windows_of_keys_must_be_possible() {
+    let sessions = || builder().window(Window::session(TimeDelta::from_millis(5))).partitions(1);
+    let mut operator = sessions().build().unwrap();
+    // [1, 7) and [20, 25) of a; [19, 24) of b
+    let _ = operator.push(0, &rows(&[(1, "a"), (2, "a"), (19, "b"), (20, "a")])).unwrap();
+    let refuses = |path: &[&str], with: ArrayRef, expected: &str| {
+        refuses_of(&operator, sessions(), "panes", path, with, expected);
+    };
+    let int = |values: [i64; 3]| -> ArrayRef { Arc::new(times(&values)) };
+    refuses(&["first"], int([7, 20, 19]), "the window from 7 to 6: there is no such window");
+    refuses(&["first"], int([1, 7, 19]), "the window from 7 to 24: it does not follow the one before");
+    refuses(&["last"], int([6, 24, 9]), "there is no such window");
+    refuses(&["last"], int([2, 24, 23]), "the window from 1 to 2: it has expired");
+    refuses(&["early_at"], int([0, 21, 20]), "the window from 1 to 6: it cannot fire early outside of it");
+    let numbers = UInt32Array::from(vec![0, u32::MAX, 0]);
+    refuses(&["number"], Arc::new(numbers), "it cannot have fired 4294967295 times");
+    refuses(
+        &["count"],
+        Arc::new(counts(&[2, 3, 0])),
+        "the window from 20 to 24: it cannot have counted 3 rows",
+    );
+    refuses(&["contents", "count", "count"], Arc::new(counts(&[2, 2, 1])), "more rows are counted");
+    let none = snapshot::lists(
+        [0, 0, 0],
+        operator.sections().unwrap()[3].empty.as_struct()["contents"].as_list::<i64>().values().clone(),
+    );
+    refuses(&["contents"], none.unwrap(), "it cannot be in 0 parts");
+
+    let kept = || builder().evictor(crate::Evictor::count(2));
+    let mut operator = kept().build().unwrap();
+    let _ = operator.push(0, &rows(&[(1, "a"), (2, "a"), (3, "a")])).unwrap();
+    let refuses = |path: &[&str], with: ArrayRef, expected: &str| {
+        refuses_of(&operator, kept(), "panes", path, with, expected);
+    };
+    refuses(
+        &["rows"],
+        snapshot::lists([3], Arc::new(counts(&[0, 1, 3]))).unwrap(),
+        "are not among the 3 that are kept",
+    );
+    refuses(
+        &["rows"],
+        snapshot::lists([3], Arc::new(counts(&[0, 2, 2]))).unwrap(),
+        "are not among the 3 that are kept",
+    );
+    refuses(
+        &["rows"],
+        snapshot::lists([0], Arc::new(counts(&[]))).unwrap(),
+        "a window is filled, but has no rows",
+    );
+    refuses(&["last"], Arc::new(times(&[8])), "the window from 0 to 8: there is no such window");
 }
