@@ -136,6 +136,12 @@ pub enum Error {
         /// What exactly, and where.
         message: String,
     },
+    /// A process has failed, in its own words.
+    #[error("process: {message}")]
+    Process {
+        /// What went wrong.
+        message: String,
+    },
     /// Arrow refused an operation.
     #[error("arrow: {0}")]
     Arrow(String),

@@ -85,6 +85,21 @@ pub(crate) struct Admitted {
     pub(crate) counts: RowCounts,
 }
 
+impl Admitted {
+    /// Splits off all rows but the first `rows`; what has been counted and rejected stays.
+    pub(crate) fn split_off(&mut self, rows: usize) -> Admitted {
+        let split = |admitted: &Admitted, from: usize, len: usize| {
+            let times = admitted.times.slice(from, len);
+            (admitted.batch.slice(from, len), bounds(&times), times)
+        };
+        let (batch, rest_bounds, times) = split(self, rows, self.times.len() - rows);
+        let rest =
+            Admitted { batch, times, bounds: rest_bounds, rejected: None, counts: RowCounts::default() };
+        (self.batch, self.bounds, self.times) = split(self, 0, rows);
+        rest
+    }
+}
+
 /// Reads event time and admits rows, by column number and policy.
 #[derive(Clone, Debug)]
 pub(crate) struct EventTime {

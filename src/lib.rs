@@ -32,6 +32,9 @@ mod fire;
 mod rank;
 mod output;
 
+// The other way: a user's function instead of windows.
+pub mod process;
+
 // Beside the way: what rows move, counting, and threads.
 mod progress;
 mod scan;

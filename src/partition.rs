@@ -50,7 +50,8 @@ impl Workers {
         }
     }
 
-    fn for_each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) + Sync + Send) {
+    /// `work` on each item.
+    pub(crate) fn for_each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) + Sync + Send) {
         match &self.0 {
             Some(pool) if items.len() > 1 => pool.install(|| items.into_par_iter().for_each(work)),
             _ => items.into_iter().for_each(work),

@@ -23,8 +23,8 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 
 use decode::{bits_to_array, bytes_to_array};
 pub(crate) use interner::Interner;
-pub(crate) use slots::{Code, MAX_SLOTS, Slots};
-use slots::{Key, hash};
+use slots::Key;
+pub(crate) use slots::{Code, MAX_SLOTS, Slots, hash};
 
 use crate::block::{BLOCK, Block};
 use crate::error::{Error, Result};
