@@ -89,6 +89,11 @@ impl KeyColumns {
         Ok(KeyColumns { columns, fields, encoding })
     }
 
+    /// Which columns of the schema they are.
+    pub(crate) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
     /// Whether codes are numbers of an [`Interner`].
     pub(crate) fn interns(&self) -> bool {
         matches!(self.encoding, Encoding::Bytes | Encoding::Rows(_))

@@ -158,6 +158,13 @@ impl<'a, P: KeyedProcess> Keyed<'a, P> {
         self.shard.state.keys.entry(self.slot).state.as_ref()
     }
 
+    /// The state, if there is one, to be changed.
+    #[inline]
+    pub fn peek_mut(&mut self) -> Option<&mut P::State> {
+        self.peek()?;
+        self.shard.change(self.slot).as_mut()
+    }
+
     /// Forgets the state.
     pub fn clear(&mut self) {
         if self.peek().is_some() {

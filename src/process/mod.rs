@@ -15,20 +15,33 @@
 //! registrations within firings, is made at the end.
 
 mod context;
+mod deduplicate;
 mod engine;
+mod grid;
+mod join;
 mod keys;
 mod metrics;
 mod operator;
 mod order;
+mod pairs;
 mod shard;
+mod stored;
 mod timers;
+mod two_inputs;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 pub use context::{Keyed, Position, Row, Rows, Timer};
+pub use deduplicate::{Deduplicate, DeduplicateBuilder, Passed, deduplicate};
+pub use join::{
+    IntervalJoin, IntervalJoinBuilder, IntervalState, Joined, WindowJoin, WindowJoinBuilder, WindowState,
+    interval_join, window_join,
+};
 pub use metrics::{InputMetrics, ProcessLimits, ProcessMetrics};
 pub use operator::{ProcessOperator, ProcessOperatorBuilder};
+pub use pairs::{MatchPairs, MatchPairsBuilder, OpenRequest, Pair, match_pairs};
+pub use two_inputs::{Side, TwoInputOperator, TwoInputOperatorBuilder, TwoInputOutput};
 
 use crate::error::Result;
 

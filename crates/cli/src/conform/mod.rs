@@ -6,6 +6,7 @@
 //! Flink's. Anything else is a failure. Nothing here knows any trace by its name.
 
 mod answer;
+mod assembler;
 mod assign;
 mod engine;
 mod functions;
@@ -15,7 +16,9 @@ mod json;
 mod merge;
 mod model;
 mod naive_merge;
+mod process;
 mod sql;
+mod timers;
 mod trace;
 mod verdict;
 mod window;
@@ -98,6 +101,8 @@ fn check(trace: &Trace) -> Verdict {
         "merge" => merge::check(trace),
         "window" => window::check(trace),
         "sql" => sql::check(trace),
+        "timers" => timers::check(trace),
+        "assembler" => assembler::check(trace),
         other => Ok(Verdict::NotSupported(other.to_owned())),
     };
     verdict.unwrap_or_else(Verdict::Fail)

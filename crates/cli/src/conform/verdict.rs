@@ -21,6 +21,8 @@ pub(crate) enum Rule {
     DropCounter,
     /// Late firings of a row come by end, then start.
     RefireOrder,
+    /// Timers of one time fire in order of registration.
+    TimerTies,
     /// The first watermark may be any value.
     SqlWatermark,
     /// The size need not be a multiple of the slide.
@@ -38,6 +40,7 @@ impl fmt::Display for Rule {
             Rule::IdleClock => "rule 9: idleness clock",
             Rule::DropCounter => "rule 14: drop counter",
             Rule::RefireOrder => "rules 15-17: order of refires",
+            Rule::TimerTies => "rule 20: timer ties",
             Rule::SqlWatermark => "SQL watermark from 0",
             Rule::SqlWindow => "SQL window sizes",
         })

@@ -55,7 +55,15 @@ pub(crate) fn shape(window: &Json) -> Result<Shape, String> {
     Ok(Shape { form, size, slide, offset: int_or(window, "offset_ms", 0)? })
 }
 
-fn setup(spec: &Json) -> Result<Setup, String> {
+/// How the watermarks of a stream come about.
+pub(crate) struct Watermarks {
+    pub(crate) strategy: WatermarkStrategy,
+    pub(crate) cadence: Cadence,
+    pub(crate) partitions: usize,
+    pub(crate) reactivation: Reactivation,
+}
+
+pub(crate) fn watermarks(spec: &Json) -> Result<Watermarks, String> {
     let watermark = &spec["watermark"];
     let ms = |field: &str| Ok::<_, String>(TimeDelta::from_millis(int(watermark, field)?));
     let strategy = match text(watermark, "strategy")? {
@@ -75,6 +83,12 @@ fn setup(spec: &Json) -> Result<Setup, String> {
         "none" | "valve" => Reactivation::WhenCaughtUp,
         other => return Err(format!("unknown merge {other:?}")),
     };
+    let partitions = index(watermark, "partitions")?;
+    Ok(Watermarks { strategy, cadence, partitions, reactivation })
+}
+
+fn setup(spec: &Json) -> Result<Setup, String> {
+    let Watermarks { strategy, cadence, partitions, reactivation } = watermarks(spec)?;
     let mut columns = list(spec, "aggregates")?.iter().map(column).collect::<Result<Vec<_>, _>>()?;
     if flag(spec, "members") {
         columns.push(Column::Members);
@@ -84,7 +98,7 @@ fn setup(spec: &Json) -> Result<Setup, String> {
         lateness: int(spec, "allowed_lateness_ms")?,
         strategy,
         cadence,
-        partitions: index(watermark, "partitions")?,
+        partitions,
         reactivation,
         keyed: true,
         columns,

@@ -1,0 +1,220 @@
+//! The first row of each key passes, within an event-time horizon or window.
+
+use arrow_array::ArrayRef;
+use arrow_schema::SchemaRef;
+use arrow_select::interleave::interleave;
+
+use super::grid::Tumbling;
+use super::{Keyed, KeyedProcess, Position, ProcessLimits, ProcessOperator, Results, Rows, Timer};
+use crate::error::{Error, Result};
+use crate::input::{Input, missing};
+use crate::time::TimeDelta;
+use crate::watermark::NONE;
+
+/// Lets the first row of each key pass, in the input's schema, and counts its duplicates.
+///
+/// What is first is a matter of arrival; what is a duplicate, of event time:
+///
+/// * [`within`](DeduplicateBuilder::within) a horizon: a row is a duplicate if a row of its key has passed whose time is less than
+///   the horizon away, before or after. A late row of which that cannot be said any more is handed back in
+///   [`Output::late`](crate::Output::late).
+/// * [`in_window`](DeduplicateBuilder::in_window): a row is a duplicate if a row of its key and tumbling window has passed. A row
+///   whose window is over (end - 1 at or before the watermark) is handed back.
+///
+/// What has passed is forgotten when the watermark says that no duplicate can come. [`counter`] knows `passed` and
+/// `duplicates`.
+///
+/// [`counter`]: super::ProcessMetrics::counter
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampSecondArray};
+/// use highwater::process::deduplicate;
+/// use highwater::watermark::WatermarkStrategy;
+/// use highwater::{Input, TimeDelta};
+///
+/// let batch = RecordBatch::try_from_iter([
+///     ("ts", Arc::new(TimestampSecondArray::from(vec![100, 130, 90, 160, 161])) as ArrayRef),
+///     ("order", Arc::new(StringArray::from(vec!["a", "a", "a", "a", "b"])) as _),
+/// ])?;
+/// let input = Input::new(batch.schema())
+///     .event_time("ts")
+///     .key("order")
+///     .watermark(WatermarkStrategy::bounded_out_of_orderness(TimeDelta::from_secs(60)));
+/// let mut operator = deduplicate(input).within(TimeDelta::from_mins(1)).build()?;
+/// let output = operator.push(0, &batch)?;
+/// // 130 and 90 are less than a minute from 100, 160 is not
+/// assert_eq!(output.fired[0]["ts"].as_ref(), &TimestampSecondArray::from(vec![100, 160, 161]));
+/// assert_eq!(operator.metrics().counter("duplicates"), Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn deduplicate(input: Input) -> DeduplicateBuilder {
+    DeduplicateBuilder { input, scope: None, threads: 1, limits: ProcessLimits::default() }
+}
+
+/// Builds what [`deduplicate`] describes; everything is checked in [`build`](DeduplicateBuilder::build).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct DeduplicateBuilder {
+    input: Input,
+    scope: Option<Wanted>,
+    threads: usize,
+    limits: ProcessLimits,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    Horizon(TimeDelta),
+    Window { size: TimeDelta, offset: TimeDelta },
+}
+
+impl DeduplicateBuilder {
+    /// Rows of a key whose times are less than this apart are duplicates.
+    pub fn within(mut self, horizon: impl Into<TimeDelta>) -> Self {
+        self.scope = Some(Wanted::Horizon(horizon.into()));
+        self
+    }
+    /// Rows of a key in the same tumbling window of this size are duplicates; windows are aligned to the epoch plus `offset`.
+    pub fn in_window(mut self, size: impl Into<TimeDelta>, offset: impl Into<TimeDelta>) -> Self {
+        self.scope = Some(Wanted::Window { size: size.into(), offset: offset.into() });
+        self
+    }
+    /// How many threads may be used; by default one. The answer is the same.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+    /// How much may be held.
+    pub fn limits(mut self, limits: ProcessLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Checks everything and makes the operator.
+    ///
+    /// # Errors
+    /// Those of the input; neither horizon nor window, or one that is not a positive whole number of ticks.
+    pub fn build(self) -> Result<ProcessOperator<Deduplicate>> {
+        let ticks = self.input.check()?.ticks;
+        let scope = match self.scope.ok_or_else(|| missing("deduplicate", "within or in_window"))? {
+            Wanted::Horizon(horizon) => Scope::Horizon(ticks.length("horizon", horizon)?),
+            Wanted::Window { size, offset } => Scope::Window(Tumbling::new(size, offset, &ticks)?),
+        };
+        let process = Deduplicate { scope };
+        ProcessOperator::builder(process, self.input).threads(self.threads).limits(self.limits).build()
+    }
+}
+
+/// The process behind [`deduplicate`].
+#[derive(Debug)]
+pub struct Deduplicate {
+    scope: Scope,
+}
+
+/// Among which rows the first is looked for. What has passed is kept as the last time at which it matters.
+#[derive(Clone, Copy, Debug)]
+enum Scope {
+    Horizon(i64),
+    Window(Tumbling),
+}
+
+impl Scope {
+    /// The last time at which a row that has passed matters: an event time that a later row would have to have.
+    fn last(&self, time: i64) -> i64 {
+        match self {
+            Scope::Horizon(horizon) => time.saturating_add(horizon - 1),
+            Scope::Window(grid) => grid.last(time),
+        }
+    }
+
+    /// Whether a row repeats one that has passed.
+    fn repeats(&self, time: i64, passed: &[Passed]) -> bool {
+        match self {
+            Scope::Horizon(horizon) => {
+                passed.iter().any(|passed| passed.time.abs_diff(time) < horizon.unsigned_abs())
+            }
+            Scope::Window(grid) => passed.iter().any(|passed| passed.last == grid.last(time)),
+        }
+    }
+
+    /// Whether what a row would repeat may be forgotten already.
+    fn is_over(&self, time: i64, watermark: i64) -> bool {
+        let last = match self {
+            Scope::Horizon(_) => time,
+            Scope::Window(grid) => grid.last(time),
+        };
+        watermark != NONE && last <= watermark
+    }
+}
+
+/// A row that has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    time: i64,
+    /// The last time at which it matters.
+    last: i64,
+}
+
+/// The places of [`Deduplicate::counters`].
+enum Count {
+    Passed,
+    Duplicates,
+}
+
+impl KeyedProcess for Deduplicate {
+    type State = Vec<Passed>;
+    type Output = Position;
+
+    const KEY_COLUMNS: bool = false;
+
+    fn output_schema(&self, inputs: &[SchemaRef]) -> Result<SchemaRef> {
+        inputs.first().cloned().ok_or_else(|| Error::invalid("input", "none", "one"))
+    }
+
+    fn counters(&self) -> &'static [&'static str] {
+        &["passed", "duplicates"]
+    }
+
+    fn rows(&self, rows: &mut Rows<'_, Self>) -> Result<()> {
+        while let Some(mut row) = rows.next()? {
+            let (time, position) = (row.time, row.position());
+            if self.scope.repeats(time, row.key.peek().map_or(&[], Vec::as_slice)) {
+                row.key.count(Count::Duplicates as usize);
+            } else if self.scope.is_over(time, row.key.watermark()) {
+                row.hand_back();
+            } else {
+                let last = self.scope.last(time);
+                row.key.state().push(Passed { time, last });
+                row.key.register_timer(last);
+                row.key.count(Count::Passed as usize);
+                row.key.emit(position);
+            }
+        }
+        Ok(())
+    }
+
+    fn timer(&self, timer: Timer, key: &mut Keyed<'_, Self>) -> Result<()> {
+        let passed = key.state();
+        passed.retain(|passed| passed.last != timer.time);
+        if passed.is_empty() {
+            key.clear();
+        }
+        Ok(())
+    }
+
+    fn results(&self, outputs: Vec<Position>, call: &Results<'_>) -> Result<Vec<ArrayRef>> {
+        let places: Vec<(usize, usize)> =
+            outputs.iter().map(|position| (position.batch, position.row)).collect();
+        let batches = call.batches();
+        let columns = batches.first().map_or(0, |batch| batch.num_columns());
+        let gather = |column: usize| {
+            let pieces: Vec<_> = batches.iter().map(|batch| batch.column(column).as_ref()).collect();
+            Ok(interleave(&pieces, &places)?)
+        };
+        (0..columns).map(gather).collect()
+    }
+
+    fn heap_size(&self, state: &Self::State) -> usize {
+        state.capacity() * size_of::<Passed>()
+    }
+}

@@ -1,0 +1,284 @@
+//! Rows of two inputs whose times are no further apart than an interval.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{Schema, SchemaRef};
+
+use super::{Joined, Sides, check, heap_size};
+use crate::error::{Error, Result};
+use crate::input::{Input, missing};
+use crate::process::stored::Bytes;
+use crate::process::{
+    Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator,
+};
+use crate::time::{TickConverter, TimeDelta};
+use crate::watermark::{END, NONE};
+
+/// Joins rows of two inputs that have the same key, and whose times are near each other:
+/// `left.ts + lower <= right.ts <= left.ts + upper`.
+///
+/// A pair comes when the second of its rows does; the partners of one row come in order of their time, then arrival. As in
+/// Flink a row is late if its time is before the merged watermark of both inputs: it is joined with nothing and handed back.
+/// A row is kept until no partner can come that is not late. With [`left_outer`](IntervalJoinBuilder::left_outer) a left row that
+/// has found none comes then, its right columns null.
+///
+/// Results have the key columns, then the other columns of the left and of the right input (or those chosen); a name that both
+/// have gets the prefix `left_` or `right_`. A null key is a key like any other.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampSecondArray};
+/// use highwater::process::{Side, interval_join};
+/// use highwater::watermark::WatermarkStrategy;
+/// use highwater::{Input, TimeDelta};
+///
+/// let clicks = RecordBatch::try_from_iter([
+///     ("ts", Arc::new(TimestampSecondArray::from(vec![100, 200])) as ArrayRef),
+///     ("user", Arc::new(StringArray::from(vec!["ada", "bob"])) as _),
+/// ])?;
+/// let orders = RecordBatch::try_from_iter([
+///     ("ts", Arc::new(TimestampSecondArray::from(vec![110, 170, 190])) as ArrayRef),
+///     ("user", Arc::new(StringArray::from(vec!["ada", "ada", "bob"])) as _),
+///     ("cents", Arc::new(Int64Array::from(vec![999, 250, 100])) as _),
+/// ])?;
+/// let input = |batch: &RecordBatch| {
+///     let input = Input::new(batch.schema()).event_time("ts").key("user");
+///     input.watermark(WatermarkStrategy::ascending())
+/// };
+/// // orders in the minute after a click
+/// let mut join = interval_join(input(&clicks), input(&orders))
+///     .between(TimeDelta::ZERO, TimeDelta::from_mins(1))
+///     .build()?;
+/// assert!(join.push(Side::Left, 0, &clicks)?.is_empty());
+/// let output = join.push(Side::Right, 0, &orders)?;
+/// let pairs = &output.fired[0];
+/// assert_eq!(pairs["user"].as_ref(), &StringArray::from(vec!["ada"]));
+/// assert_eq!(pairs["left_ts"].as_ref(), &TimestampSecondArray::from(vec![100]));
+/// assert_eq!(pairs["cents"].as_ref(), &Int64Array::from(vec![999]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn interval_join(left: Input, right: Input) -> IntervalJoinBuilder {
+    IntervalJoinBuilder {
+        left,
+        right,
+        bounds: None,
+        outer: false,
+        columns: [None, None],
+        threads: 1,
+        limits: ProcessLimits::default(),
+    }
+}
+
+/// Builds what [`interval_join`] describes; everything is checked in [`build`](IntervalJoinBuilder::build).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct IntervalJoinBuilder {
+    left: Input,
+    right: Input,
+    bounds: Option<(TimeDelta, TimeDelta)>,
+    outer: bool,
+    columns: [Option<Vec<String>>; 2],
+    threads: usize,
+    limits: ProcessLimits,
+}
+
+impl IntervalJoinBuilder {
+    /// How much later than the left row the right one may be, at least and at most; both ends belong to it, and may be
+    /// negative.
+    pub fn between(mut self, lower: impl Into<TimeDelta>, upper: impl Into<TimeDelta>) -> Self {
+        self.bounds = Some((lower.into(), upper.into()));
+        self
+    }
+    /// A left row without a partner is a result too.
+    pub fn left_outer(mut self) -> Self {
+        self.outer = true;
+        self
+    }
+    /// The columns that results have of the left row; by default all but the keys.
+    pub fn left_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
+        self.columns[0] = Some(columns.into_iter().map(Into::into).collect());
+        self
+    }
+    /// The columns that results have of the right row; by default all but the keys.
+    pub fn right_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
+        self.columns[1] = Some(columns.into_iter().map(Into::into).collect());
+        self
+    }
+    /// How many threads may be used; by default one. The answer is the same.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+    /// How much may be held.
+    pub fn limits(mut self, limits: ProcessLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Checks everything and makes the operator.
+    ///
+    /// # Errors
+    /// Those of the inputs; keys or event-time units that are not alike; a lower bound above the upper one, a bound that is not
+    /// a whole number of ticks; an unknown column, or two of one name in the results.
+    pub fn build(self) -> Result<TwoInputOperator<IntervalJoin>> {
+        let sources = check(&self.left, &self.right)?;
+        let (lower, upper) = self.bounds.ok_or_else(|| missing("between", "a lower and an upper bound"))?;
+        if lower > upper {
+            return Err(Error::invalid("between", lower, format!("a lower bound up to the upper one, {upper}")));
+        }
+        let [left, right] = &sources;
+        let chosen = [&self.columns[0], &self.columns[1]];
+        let (sides, fields) = Sides::new([left, right], chosen, &[], self.outer)?;
+        let process = IntervalJoin {
+            lower: bound(&left.ticks, "lower bound", lower)?,
+            upper: bound(&left.ticks, "upper bound", upper)?,
+            outer: self.outer,
+            sides,
+            schema: Arc::new(Schema::new(fields)),
+        };
+        let operator = TwoInputOperator::builder(process, self.left, self.right);
+        operator.threads(self.threads).limits(self.limits).build()
+    }
+}
+
+/// Ticks of a bound; beyond `i64` it saturates, as what is computed with it does.
+fn bound(ticks: &TickConverter, parameter: &str, bound: TimeDelta) -> Result<i64> {
+    let wide = ticks.wide(parameter, bound)?;
+    Ok(wide.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
+}
+
+/// The process behind [`interval_join`].
+#[derive(Debug)]
+pub struct IntervalJoin {
+    lower: i64,
+    upper: i64,
+    outer: bool,
+    sides: Sides,
+    schema: SchemaRef,
+}
+
+/// The rows of a key that may still find a partner, by side, in order of time, then arrival.
+#[derive(Clone, Debug, Default)]
+pub struct IntervalState([VecDeque<Kept>; 2]);
+
+#[derive(Clone, Debug)]
+struct Kept {
+    time: i64,
+    row: Bytes,
+    matched: bool,
+}
+
+/// So much later, without wrapping.
+fn shift(time: i64, by: i128) -> i64 {
+    (i128::from(time) + by).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+}
+
+impl IntervalJoin {
+    /// The times that partners of a row may have.
+    fn partners(&self, input: usize, time: i64) -> (i64, i64) {
+        let (lower, upper) = (i128::from(self.lower), i128::from(self.upper));
+        let (from, to) = if input == 0 { (lower, upper) } else { (-upper, -lower) };
+        (shift(time, from), shift(time, to))
+    }
+
+    /// Whether the last time that a partner can have is behind the watermark.
+    fn is_over(&self, input: usize, time: i64, watermark: i64) -> bool {
+        watermark != NONE && self.partners(input, time).1 < watermark
+    }
+
+    /// The watermark at which that is so.
+    fn over_at(&self, input: usize, time: i64) -> i64 {
+        self.partners(input, time).1.saturating_add(1)
+    }
+
+    /// Takes in a row that is not late.
+    fn take(&self, key: &mut Keyed<'_, Self>, input: usize, time: i64, row: Bytes) {
+        let (first, last) = self.partners(input, time);
+        let mut found = Vec::new();
+        let state = key.state();
+        let others = &mut state.0[1 - input];
+        let from = others.partition_point(|other| other.time < first);
+        for other in others.range_mut(from..).take_while(|other| other.time <= last) {
+            other.matched = true;
+            found.push(other.row.clone());
+        }
+        let matched = !found.is_empty();
+        for other in found {
+            let (left, right) = if input == 0 { (row.clone(), other) } else { (other, row.clone()) };
+            key.emit(Joined { left, right: Some(right), last: 0 });
+        }
+        if !self.is_over(input, time, key.watermark()) {
+            let own = &mut key.state().0[input];
+            let place = own.partition_point(|other| other.time <= time);
+            own.insert(place, Kept { time, row, matched });
+            key.register_timer(self.over_at(input, time));
+        } else if input == 0 && self.outer && !matched {
+            key.emit(Joined { left: row, right: None, last: 0 });
+        }
+        forget_if_empty(key);
+    }
+}
+
+fn forget_if_empty(key: &mut Keyed<'_, IntervalJoin>) {
+    if key.peek().is_some_and(|state| state.0.iter().all(VecDeque::is_empty)) {
+        key.clear();
+    }
+}
+
+impl KeyedProcess for IntervalJoin {
+    type State = IntervalState;
+    type Output = Joined;
+
+    const FALLIBLE: bool = false;
+
+    fn output_schema(&self, _: &[SchemaRef]) -> Result<SchemaRef> {
+        Ok(self.schema.clone())
+    }
+
+    fn rows(&self, rows: &mut Rows<'_, Self>) -> Result<()> {
+        let input = rows.input();
+        let encoded = self.sides.of(input).encode_all(rows.batch())?;
+        while let Some(mut row) = rows.next()? {
+            let (time, watermark) = (row.time, row.key.watermark());
+            if watermark != NONE && (time < watermark || watermark == END) {
+                row.hand_back();
+            } else {
+                let bytes = encoded.get(row.index);
+                self.take(&mut row.key, input, time, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn timer(&self, timer: Timer, key: &mut Keyed<'_, Self>) -> Result<()> {
+        let mut alone = Vec::new();
+        if let Some(state) = key.peek_mut() {
+            for (input, kept) in state.0.iter_mut().enumerate() {
+                while let Some(first) = kept.front()
+                    && self.over_at(input, first.time) <= timer.time
+                    && let Some(over) = kept.pop_front()
+                {
+                    if input == 0 && self.outer && !over.matched {
+                        alone.push(over.row);
+                    }
+                }
+            }
+        }
+        for left in alone {
+            key.emit(Joined { left, right: None, last: 0 });
+        }
+        forget_if_empty(key);
+        Ok(())
+    }
+
+    fn results(&self, outputs: Vec<Joined>, _: &Results<'_>) -> Result<Vec<ArrayRef>> {
+        self.sides.decode(&outputs)
+    }
+
+    fn heap_size(&self, state: &IntervalState) -> usize {
+        let rows = |kept: &VecDeque<Kept>| kept.iter().map(|kept| heap_size(&kept.row)).sum::<usize>();
+        state.0.iter().map(|kept| kept.capacity() * size_of::<Kept>() + rows(kept)).sum()
+    }
+}

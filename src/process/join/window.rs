@@ -1,0 +1,206 @@
+//! Rows of two inputs in the same tumbling window.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use super::{Joined, Sides, check, heap_size};
+use crate::error::Result;
+use crate::input::{Input, missing};
+use crate::output::{WINDOW_END, WINDOW_START, ticks_to_array};
+use crate::process::grid::Tumbling;
+use crate::process::stored::Bytes;
+use crate::process::{
+    Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator,
+};
+use crate::time::TimeDelta;
+use crate::watermark::NONE;
+
+/// Joins rows of two inputs that have the same key and are in the same tumbling window: each left row with each right one, when
+/// the merged watermark of both inputs reaches the end of the window.
+///
+/// The pairs of a key and window come in order of arrival of the left row, then of the right. A row whose window is over (end -
+/// 1 at or before the merged watermark) is handed back.
+///
+/// Results have the key columns, `window_start` and `window_end`, then the other columns of the left and of the right input (or
+/// those chosen); a name that both have gets the prefix `left_` or `right_`. A null key is a key like any other.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampSecondArray};
+/// use highwater::process::{Side, window_join};
+/// use highwater::watermark::WatermarkStrategy;
+/// use highwater::{Input, TimeDelta};
+///
+/// let batch = |times: Vec<i64>, value: &str, values: Vec<i64>| {
+///     let keys = StringArray::from(vec!["a"; times.len()]);
+///     RecordBatch::try_from_iter([
+///         ("ts", Arc::new(TimestampSecondArray::from(times)) as ArrayRef),
+///         ("key", Arc::new(keys) as _),
+///         (value, Arc::new(Int64Array::from(values)) as _),
+///     ])
+/// };
+/// let (bids, asks) = (batch(vec![5, 8, 61], "bid", vec![1, 2, 3])?, batch(vec![7, 65], "ask", vec![10, 20])?);
+/// let input = |batch: &RecordBatch| {
+///     let input = Input::new(batch.schema()).event_time("ts").key("key");
+///     input.watermark(WatermarkStrategy::ascending())
+/// };
+/// let mut join = window_join(input(&bids), input(&asks))
+///     .window(TimeDelta::from_mins(1), TimeDelta::ZERO)
+///     .left_columns(["bid"])
+///     .right_columns(["ask"])
+///     .build()?;
+/// assert!(join.push(Side::Left, 0, &bids)?.is_empty());
+/// let output = join.push(Side::Right, 0, &asks)?;
+/// // the watermark is 60: the first minute is over
+/// assert_eq!(output.fired[0]["bid"].as_ref(), &Int64Array::from(vec![1, 2]));
+/// assert_eq!(output.fired[0]["ask"].as_ref(), &Int64Array::from(vec![10, 10]));
+/// assert_eq!(join.finish()?.fired[0]["ask"].as_ref(), &Int64Array::from(vec![20]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn window_join(left: Input, right: Input) -> WindowJoinBuilder {
+    WindowJoinBuilder {
+        left,
+        right,
+        window: None,
+        columns: [None, None],
+        threads: 1,
+        limits: ProcessLimits::default(),
+    }
+}
+
+/// Builds what [`window_join`] describes; everything is checked in [`build`](WindowJoinBuilder::build).
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct WindowJoinBuilder {
+    left: Input,
+    right: Input,
+    window: Option<(TimeDelta, TimeDelta)>,
+    columns: [Option<Vec<String>>; 2],
+    threads: usize,
+    limits: ProcessLimits,
+}
+
+impl WindowJoinBuilder {
+    /// The size of windows, which are aligned to the epoch plus `offset`.
+    pub fn window(mut self, size: impl Into<TimeDelta>, offset: impl Into<TimeDelta>) -> Self {
+        self.window = Some((size.into(), offset.into()));
+        self
+    }
+    /// The columns that results have of the left row; by default all but the keys.
+    pub fn left_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
+        self.columns[0] = Some(columns.into_iter().map(Into::into).collect());
+        self
+    }
+    /// The columns that results have of the right row; by default all but the keys.
+    pub fn right_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
+        self.columns[1] = Some(columns.into_iter().map(Into::into).collect());
+        self
+    }
+    /// How many threads may be used; by default one. The answer is the same.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+    /// How much may be held.
+    pub fn limits(mut self, limits: ProcessLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Checks everything and makes the operator.
+    ///
+    /// # Errors
+    /// Those of the inputs; keys or event-time units that are not alike; no window, or one that is not a positive whole number
+    /// of ticks; an unknown column, or two of one name in the results.
+    pub fn build(self) -> Result<TwoInputOperator<WindowJoin>> {
+        let sources = check(&self.left, &self.right)?;
+        let (size, offset) = self.window.ok_or_else(|| missing("window", "a size and an offset"))?;
+        let [left, right] = &sources;
+        let chosen = [&self.columns[0], &self.columns[1]];
+        let (sides, of_rows) = Sides::new([left, right], chosen, &[WINDOW_START, WINDOW_END], false)?;
+        let bound = |name| Field::new(name, left.time_type.clone(), false);
+        let fields = [bound(WINDOW_START), bound(WINDOW_END)].into_iter().chain(of_rows);
+        let process = WindowJoin {
+            grid: Tumbling::new(size, offset, &left.ticks)?,
+            sides,
+            time_type: left.time_type.clone(),
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+        };
+        let operator = TwoInputOperator::builder(process, self.left, self.right);
+        operator.threads(self.threads).limits(self.limits).build()
+    }
+}
+
+/// The process behind [`window_join`].
+#[derive(Debug)]
+pub struct WindowJoin {
+    grid: Tumbling,
+    sides: Sides,
+    time_type: DataType,
+    schema: SchemaRef,
+}
+
+/// The rows of a key, by the last time of their window, and by side.
+#[derive(Clone, Debug, Default)]
+pub struct WindowState(BTreeMap<i64, [Vec<Bytes>; 2]>);
+
+impl KeyedProcess for WindowJoin {
+    type State = WindowState;
+    type Output = Joined;
+
+    const FALLIBLE: bool = false;
+
+    fn output_schema(&self, _: &[SchemaRef]) -> Result<SchemaRef> {
+        Ok(self.schema.clone())
+    }
+
+    fn rows(&self, rows: &mut Rows<'_, Self>) -> Result<()> {
+        let input = rows.input();
+        let encoded = self.sides.of(input).encode_all(rows.batch())?;
+        while let Some(mut row) = rows.next()? {
+            let last = self.grid.last(row.time);
+            let watermark = row.key.watermark();
+            if watermark != NONE && last <= watermark {
+                row.hand_back();
+            } else {
+                row.key.state().0.entry(last).or_default()[input].push(encoded.get(row.index));
+                row.key.register_timer(last);
+            }
+        }
+        Ok(())
+    }
+
+    fn timer(&self, timer: Timer, key: &mut Keyed<'_, Self>) -> Result<()> {
+        let [left, right] = key.state().0.remove(&timer.time).unwrap_or_default();
+        if key.state().0.is_empty() {
+            key.clear();
+        }
+        for left in &left {
+            for right in &right {
+                let (left, right) = (left.clone(), Some(right.clone()));
+                key.emit(Joined { left, right, last: timer.time });
+            }
+        }
+        Ok(())
+    }
+
+    fn results(&self, outputs: Vec<Joined>, _: &Results<'_>) -> Result<Vec<ArrayRef>> {
+        let bounds = outputs.iter().map(|pair| self.grid.bounds(pair.last));
+        let (starts, ends) = bounds.unzip();
+        let mut columns =
+            vec![ticks_to_array(starts, &self.time_type), ticks_to_array(ends, &self.time_type)];
+        columns.extend(self.sides.decode(&outputs)?);
+        Ok(columns)
+    }
+
+    fn heap_size(&self, state: &WindowState) -> usize {
+        let rows = |rows: &Vec<Bytes>| {
+            rows.capacity() * size_of::<Bytes>() + rows.iter().map(heap_size).sum::<usize>()
+        };
+        let windows = state.0.values().map(|sides| sides.iter().map(rows).sum::<usize>());
+        windows.sum::<usize>() + state.0.len() * size_of::<(i64, [Vec<Bytes>; 2])>()
+    }
+}
