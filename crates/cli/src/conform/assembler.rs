@@ -1,5 +1,6 @@
 //! Start and end rows of requests, joined.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -100,9 +101,19 @@ pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
     if let Some(different) = list_difference("record", &canonical(&found), &canonical(&expected), show) {
         return Err(different);
     }
-    let fired = firings(trace)?;
+    let (records, mut firings) = model(trace, timeout, &replay.watermarks)?;
+    if let Some(different) = list_difference("record", &found, &records, show) {
+        return Err(format!("by our rules: {different}"));
+    }
+    firings.chunk_by_mut(|a, b| (a.0, a.1) == (b.0, b.1)).for_each(<[_]>::sort);
+    let show = |firing: &Firing| format!("{firing:?}");
+    if let Some(different) = list_difference("firing", &firings, &expected_firings(trace)?, show) {
+        return Err(different);
+    }
+    let counted: Vec<(usize, u64)> =
+        firings.chunk_by(|a, b| a.0 == b.0).map(|some| (some[0].0, some.len() as u64)).collect();
     let show = |(at, count): &(usize, u64)| format!("{count} firings at input {at}");
-    if let Some(different) = list_difference("firing", &replay.fired, &fired, show) {
+    if let Some(different) = list_difference("firing", &replay.fired, &counted, show) {
         return Err(different);
     }
     Ok(Verdict::of(if found == expected { vec![] } else { vec![Rule::TimerTies] }))
@@ -160,15 +171,80 @@ fn expected(trace: &Trace, replay: &Replay<Record>) -> Result<Vec<(usize, Record
     list(&trace.expected, "outputs")?.iter().map(record).collect()
 }
 
-/// How many timers fired, by item; those of starts that had been replaced among them.
-fn firings(trace: &Trace) -> Result<Vec<(usize, u64)>, String> {
-    let mut fired: Vec<(usize, u64)> = Vec::new();
-    for timer in list(&trace.expected, "timers")? {
-        let at = index(timer, "at_input_index")?;
-        match fired.last_mut() {
-            Some(last) if last.0 == at => last.1 += 1,
-            _ => fired.push((at, 1)),
+/// A timer that fired: the item that was the cause, its time, its key, and the watermark.
+type Firing = (usize, i64, String, i64);
+
+fn expected_firings(trace: &Trace) -> Result<Vec<Firing>, String> {
+    let firing = |json: &Json| -> Result<Firing, String> {
+        let (at, time) = (index(json, "at_input_index")?, int(json, "timer_ts")?);
+        Ok((at, time, text(json, "key")?.to_owned(), int(json, "watermark")?))
+    };
+    let mut firings = list(&trace.expected, "timers")?.iter().map(firing).collect::<Result<Vec<_>, _>>()?;
+    // those of one time in an order that does not depend on who fired them
+    firings.chunk_by_mut(|a, b| (a.0, a.1) == (b.0, b.1)).for_each(<[_]>::sort);
+    Ok(firings)
+}
+
+/// The records and firings by definition, given how the watermark moves.
+fn model(
+    trace: &Trace,
+    timeout: i64,
+    watermarks: &[(usize, i64)],
+) -> Result<(Vec<(usize, Record)>, Vec<Firing>), String> {
+    let mut open: BTreeMap<String, Record> = BTreeMap::new();
+    // in order of registration
+    let mut timers: Vec<(i64, String)> = Vec::new();
+    let (mut records, mut firings) = (Vec::new(), Vec::new());
+    for (at, item) in trace.input.iter().enumerate() {
+        match item["event"].as_str() {
+            Some("RequestStarted") => {
+                let (key, started) = (text(item, "key")?.to_owned(), int(item, "ts")?);
+                let timer = (started.saturating_add(timeout), key.clone());
+                if !timers.contains(&timer) {
+                    timers.push(timer.clone());
+                }
+                let record = Record {
+                    deadline: timer.0,
+                    key: key.clone(),
+                    tenant: text(item, "tenant")?.into(),
+                    started,
+                    prompt_tokens: int(item, "prompt_tokens")?,
+                    completed: None,
+                    latency: None,
+                    completion_tokens: 0,
+                    status: "abandoned".into(),
+                };
+                open.insert(key, record);
+            }
+            Some("RequestCompleted") => {
+                let key = text(item, "key")?;
+                if let Some(record) = open.remove(key) {
+                    timers.retain(|timer| (timer.0, timer.1.as_str()) != (record.deadline, key));
+                    let record = Record {
+                        deadline: NONE,
+                        completed: Some(int(item, "ts")?),
+                        latency: Some(int(item, "latency_ms")?),
+                        completion_tokens: int(item, "completion_tokens")?,
+                        status: text(item, "status")?.into(),
+                        ..record
+                    };
+                    records.push((at, record));
+                }
+            }
+            _ => {}
+        }
+        let Some(&(_, watermark)) = watermarks.iter().find(|advance| advance.0 == at) else { continue };
+        // a stable sort: those of one time stay in order of registration, and firing registers nothing
+        timers.sort_by_key(|timer| timer.0);
+        let due = timers.partition_point(|timer| timer.0 <= watermark);
+        for (time, key) in timers.drain(..due) {
+            if open.get(&key).is_some_and(|record| record.deadline == time)
+                && let Some(record) = open.remove(&key)
+            {
+                records.push((at, record));
+            }
+            firings.push((at, time, key, watermark));
         }
     }
-    Ok(fired)
+    Ok((records, firings))
 }
