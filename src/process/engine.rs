@@ -171,7 +171,11 @@ impl<P: KeyedProcess> Engine<P> {
     }
 
     /// News of an input that is no row; the clock is one for all inputs.
-    pub(crate) fn signal(&mut self, inputs: impl Iterator<Item = usize> + Clone, signal: Signal) -> Result<Given> {
+    pub(crate) fn signal(
+        &mut self,
+        inputs: impl Iterator<Item = usize> + Clone,
+        signal: Signal,
+    ) -> Result<Given> {
         for input in inputs.clone() {
             Progress::check(signal, &self.sources[input])?;
         }
@@ -565,7 +569,8 @@ impl Job {
     fn count(&self, late: &[Judged], counts: &mut RowCounts) {
         let is_late = |&(time, &watermark): &(&i64, &i64)| *time <= watermark && watermark != NONE;
         let all_late = self.times.iter().zip(&self.watermarks).filter(is_late).count();
-        let back = late.iter().filter(|judged| is_late(&(&self.times[judged.row], &judged.watermark))).count();
+        let back =
+            late.iter().filter(|judged| is_late(&(&self.times[judged.row], &judged.watermark))).count();
         counts.taken += (self.times.len() - late.len()) as u64;
         counts.dropped_late += late.len() as u64;
         counts.late_taken += (all_late - back) as u64;

@@ -16,11 +16,7 @@ pub struct ProcessLimits {
 
 impl Default for ProcessLimits {
     fn default() -> Self {
-        ProcessLimits {
-            max_keys: crate::key::MAX_SLOTS,
-            max_timers: usize::MAX,
-            max_state_bytes: usize::MAX,
-        }
+        ProcessLimits { max_keys: crate::key::MAX_SLOTS, max_timers: usize::MAX, max_state_bytes: usize::MAX }
     }
 }
 

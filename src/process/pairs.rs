@@ -144,7 +144,11 @@ impl MatchPairsBuilder {
             });
         }
         if start == end {
-            return Err(Error::invalid("event", format!("{start:?} for start and end"), "two different values"));
+            return Err(Error::invalid(
+                "event",
+                format!("{start:?} for start and end"),
+                "two different values",
+            ));
         }
         let timeout = self.abandon_after.ok_or_else(|| missing("abandon_after", "a duration"))?;
         let stored = |parameter: &str, names: &[String]| {
@@ -349,7 +353,9 @@ impl<'a> Texts<'a> {
         let find = |texts: &[&str], text: &str| texts.iter().position(|known| *known == text);
         match self {
             Texts::Utf8(column, texts) => column.is_valid(row).then(|| find(texts, column.value(row)))?,
-            Texts::LargeUtf8(column, texts) => column.is_valid(row).then(|| find(texts, column.value(row)))?,
+            Texts::LargeUtf8(column, texts) => {
+                column.is_valid(row).then(|| find(texts, column.value(row)))?
+            }
             Texts::Utf8View(column, texts) => column.is_valid(row).then(|| find(texts, column.value(row)))?,
             Texts::Dictionary(keys, nulls, entries) => {
                 let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));

@@ -155,7 +155,9 @@ impl<P: KeyedProcess> Shard<P> {
             let earliest = self.state.timers.earliest();
             // one that was due before it was registered goes with the next advance
             ahead += job.advances[ahead..].partition_point(|&(_, watermark)| watermark < earliest);
-            let Some(&(row, watermark)) = job.advances.get(ahead).filter(|&&(row, _)| row <= next) else { break };
+            let Some(&(row, watermark)) = job.advances.get(ahead).filter(|&&(row, _)| row <= next) else {
+                break;
+            };
             let moment = Moment { event: job.advance_event(row), watermark, clock: job.clock };
             self.fire(process, Kind::EventTime, watermark, moment)?;
             ahead += 1;

@@ -192,13 +192,13 @@ impl Queue {
 
     #[inline]
     fn push(&mut self, item: Item) {
-        self.len += 1;
         self.earliest = self.earliest.min(item.time);
-        if item.time < self.last {
-            self.overdue.insert((item.time, item.serial), item.slot);
-        } else {
+        if item.time >= self.last {
             self.place(item);
+        } else if self.overdue.insert((item.time, item.serial), item.slot).is_some() {
+            return;
         }
+        self.len += 1;
     }
 
     /// Puts an item at or after `last` into its bucket.

@@ -108,7 +108,11 @@ pub(crate) fn compare(what: &str, found: &[String], expected: &[String]) {
 }
 
 /// Cuts a list of rows, each with its partition, into calls of batches of neighbours of one partition.
-pub(crate) fn cut(partitions: &[usize], numbers: &mut Numbers, longest: u64) -> Vec<Vec<(usize, std::ops::Range<usize>)>> {
+pub(crate) fn cut(
+    partitions: &[usize],
+    numbers: &mut Numbers,
+    longest: u64,
+) -> Vec<Vec<(usize, std::ops::Range<usize>)>> {
     let mut calls = vec![];
     let mut from = 0;
     while from < partitions.len() {

@@ -108,7 +108,10 @@ fn limits_are_errors_that_change_nothing() {
         }
         let mut operator = strict(threads, usize::MAX, ProcessLimits { max_state_bytes: 64, ..none });
         let error = operator.push(0, &batch(&[(1, "a")])).unwrap_err();
-        assert!(matches!(error, Error::LimitReached { limit: "max_state_bytes", allowed: 64, .. }), "{error}");
+        assert!(
+            matches!(error, Error::LimitReached { limit: "max_state_bytes", allowed: 64, .. }),
+            "{error}"
+        );
         assert_eq!(operator.metrics().keys, 0);
     }
 }

@@ -55,13 +55,14 @@ fn act(event: Event, fires: i64) -> Vec<Do> {
         },
         Event::Timer(time) if fires < 6 => match time.rem_euclid(5) {
             0 => vec![Touch, Register(time), Emit],
-            1 => vec![Touch, Emit, Register(time + 3), Register(time + 30)],
+            1 => vec![Touch, Emit, Register(time + 3), Register(time + 34)],
             2 => vec![Touch, Delete(time + 1), Register(time - 7), Emit],
             3 => vec![Emit, Clear],
             _ => vec![RegisterClock(time + 20), Emit],
         },
         Event::Timer(_) => vec![Emit, Clear],
-        Event::Clock(time) => vec![Emit, Register(time), RegisterClock(time + 7 * (time % 2)), Delete(time + 1)],
+        Event::Clock(time) if time % 2 == 0 => vec![Emit, Register(time), Delete(time + 1)],
+        Event::Clock(time) => vec![Emit, Register(time), RegisterClock(time - 7), RegisterClock(time + 7)],
     }
 }
 
@@ -199,7 +200,8 @@ impl Model {
     }
 
     fn fire(&mut self, kind: usize, due: i64) {
-        while let Some(time) = self.timers[kind].iter().map(|timer| timer.0).filter(|&time| time <= due).min() {
+        while let Some(time) = self.timers[kind].iter().map(|timer| timer.0).filter(|&time| time <= due).min()
+        {
             let first = self.timers[kind].iter().position(|timer| timer.0 == time).unwrap();
             let (_, key) = self.timers[kind].remove(first);
             self.fired += 1;
@@ -351,11 +353,16 @@ fn run(
 }
 
 /// Pushes rows that change everything and then fail.
-fn fails_without_a_trace(operator: &mut ProcessOperator<Everything>, all: &RecordBatch, numbers: &mut Numbers) {
+fn fails_without_a_trace(
+    operator: &mut ProcessOperator<Everything>,
+    all: &RecordBatch,
+    numbers: &mut Numbers,
+) {
     let before = operator.metrics();
     let mut times = vec![];
     let (mut keys, mut args) = (vec![], vec![]);
-    let highest = before.watermark.max(0) + 40;
+    // also at the end of input, when nothing is to be moved any more
+    let highest = before.watermark.clamp(0, 1_000_000) + 40;
     for _ in 0..20 {
         times.push(highest + numbers.below(30) as i64);
         keys.push(if numbers.one_in(4) { Some("new".into()) } else { numbers.key(5) });
@@ -369,8 +376,10 @@ fn fails_without_a_trace(operator: &mut ProcessOperator<Everything>, all: &Recor
         Arc::new(Int64Array::from(args)),
     ];
     let bad = RecordBatch::try_new(all.schema(), columns).unwrap();
-    let calls: Vec<(usize, RecordBatch)> =
-        (0..PARTITIONS).map(|partition| (partition, bad.slice(0, 20))).chain([(1, bad.slice(10, 11))]).collect();
+    let calls: Vec<(usize, RecordBatch)> = (0..PARTITIONS)
+        .map(|partition| (partition, bad.slice(0, 20)))
+        .chain([(1, bad.slice(10, 11))])
+        .collect();
     let error = operator.push_all(&calls).unwrap_err();
     assert_eq!(error, Error::Process { message: "poison in row 10".into() });
     let after = operator.metrics();
@@ -401,7 +410,8 @@ fn any_cut_and_any_number_of_threads_gives_what_the_definition_gives() {
 
 fn check_metrics(metrics: &ProcessMetrics, model: &Model, rows: usize) {
     let [timers, clock_timers] = &model.timers;
-    let mut keys: Vec<_> = model.states.keys().chain(timers.iter().chain(clock_timers).map(|t| &t.1)).collect();
+    let mut keys: Vec<_> =
+        model.states.keys().chain(timers.iter().chain(clock_timers).map(|t| &t.1)).collect();
     keys.sort();
     keys.dedup();
     assert_eq!(metrics.keys, keys.len());

@@ -10,9 +10,7 @@ use super::{Joined, Sides, check, heap_size};
 use crate::error::{Error, Result};
 use crate::input::{Input, missing};
 use crate::process::stored::Bytes;
-use crate::process::{
-    Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator,
-};
+use crate::process::{Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator};
 use crate::time::{TickConverter, TimeDelta};
 use crate::watermark::{END, NONE};
 
@@ -126,7 +124,11 @@ impl IntervalJoinBuilder {
         let sources = check(&self.left, &self.right)?;
         let (lower, upper) = self.bounds.ok_or_else(|| missing("between", "a lower and an upper bound"))?;
         if lower > upper {
-            return Err(Error::invalid("between", lower, format!("a lower bound up to the upper one, {upper}")));
+            return Err(Error::invalid(
+                "between",
+                lower,
+                format!("a lower bound up to the upper one, {upper}"),
+            ));
         }
         let [left, right] = &sources;
         let chosen = [&self.columns[0], &self.columns[1]];

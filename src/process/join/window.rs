@@ -12,9 +12,7 @@ use crate::input::{Input, missing};
 use crate::output::{WINDOW_END, WINDOW_START, ticks_to_array};
 use crate::process::grid::Tumbling;
 use crate::process::stored::Bytes;
-use crate::process::{
-    Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator,
-};
+use crate::process::{Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator};
 use crate::time::TimeDelta;
 use crate::watermark::NONE;
 
