@@ -21,7 +21,8 @@ use crate::watermark::NONE;
 /// * [`in_window`](DeduplicateBuilder::in_window): a row is a duplicate if a row of its key and tumbling window has passed. A row
 ///   whose window is over (end - 1 at or before the watermark) is handed back.
 ///
-/// What has passed is forgotten when the watermark says that no duplicate can come. [`counter`] knows `passed` and
+/// What has passed is forgotten when the watermark says that no duplicate can come, or so much later as
+/// [`allowed_lateness`](DeduplicateBuilder::allowed_lateness) says. [`counter`] knows `passed` and
 /// `duplicates`.
 ///
 /// [`counter`]: super::ProcessMetrics::counter
@@ -49,7 +50,13 @@ use crate::watermark::NONE;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn deduplicate(input: Input) -> DeduplicateBuilder {
-    DeduplicateBuilder { input, scope: None, threads: 1, limits: ProcessLimits::default() }
+    DeduplicateBuilder {
+        input,
+        scope: None,
+        lateness: TimeDelta::ZERO,
+        threads: 1,
+        limits: ProcessLimits::default(),
+    }
 }
 
 /// Builds what [`deduplicate`] describes; everything is checked in [`build`](DeduplicateBuilder::build).
@@ -58,6 +65,7 @@ pub fn deduplicate(input: Input) -> DeduplicateBuilder {
 pub struct DeduplicateBuilder {
     input: Input,
     scope: Option<Wanted>,
+    lateness: TimeDelta,
     threads: usize,
     limits: ProcessLimits,
 }
@@ -79,6 +87,11 @@ impl DeduplicateBuilder {
         self.scope = Some(Wanted::Window { size: size.into(), offset: offset.into() });
         self
     }
+    /// How long what has passed is remembered for late rows; by default not at all.
+    pub fn allowed_lateness(mut self, lateness: impl Into<TimeDelta>) -> Self {
+        self.lateness = lateness.into();
+        self
+    }
     /// How many threads may be used; by default one. The answer is the same.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -93,14 +106,16 @@ impl DeduplicateBuilder {
     /// Checks everything and makes the operator.
     ///
     /// # Errors
-    /// Those of the input; neither horizon nor window, or one that is not a positive whole number of ticks.
+    /// Those of the input; neither horizon nor window, or one that is not a positive whole number of ticks; a lateness that is
+    /// negative or not a whole number of them.
     pub fn build(self) -> Result<ProcessOperator<Deduplicate>> {
         let ticks = self.input.check()?.ticks;
         let scope = match self.scope.ok_or_else(|| missing("deduplicate", "within or in_window"))? {
             Wanted::Horizon(horizon) => Scope::Horizon(ticks.length("horizon", horizon)?),
             Wanted::Window { size, offset } => Scope::Window(Tumbling::new(size, offset, &ticks)?),
         };
-        let process = Deduplicate { scope };
+        let lateness = ticks.tolerance("allowed_lateness", self.lateness)?;
+        let process = Deduplicate { scope, lateness };
         ProcessOperator::builder(process, self.input).threads(self.threads).limits(self.limits).build()
     }
 }
@@ -109,9 +124,10 @@ impl DeduplicateBuilder {
 #[derive(Debug)]
 pub struct Deduplicate {
     scope: Scope,
+    lateness: i64,
 }
 
-/// Among which rows the first is looked for. What has passed is kept as the last time at which it matters.
+/// Among which rows the first is looked for.
 #[derive(Clone, Copy, Debug)]
 enum Scope {
     Horizon(i64),
@@ -119,7 +135,7 @@ enum Scope {
 }
 
 impl Scope {
-    /// The last time at which a row that has passed matters: an event time that a later row would have to have.
+    /// The last time that a row can have and repeat one of this time.
     fn last(&self, time: i64) -> i64 {
         match self {
             Scope::Horizon(horizon) => time.saturating_add(horizon - 1),
@@ -133,17 +149,16 @@ impl Scope {
             Scope::Horizon(horizon) => {
                 passed.iter().any(|passed| passed.time.abs_diff(time) < horizon.unsigned_abs())
             }
-            Scope::Window(grid) => passed.iter().any(|passed| passed.last == grid.last(time)),
+            Scope::Window(grid) => passed.iter().any(|passed| grid.last(passed.time) == grid.last(time)),
         }
     }
 
-    /// Whether what a row would repeat may be forgotten already.
-    fn is_over(&self, time: i64, watermark: i64) -> bool {
-        let last = match self {
+    /// The first watermark at which what a row would repeat may be forgotten, if nothing is kept for late rows.
+    fn over_at(&self, time: i64) -> i64 {
+        match self {
             Scope::Horizon(_) => time,
             Scope::Window(grid) => grid.last(time),
-        };
-        watermark != NONE && last <= watermark
+        }
     }
 }
 
@@ -151,8 +166,8 @@ impl Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
     time: i64,
-    /// The last time at which it matters.
-    last: i64,
+    /// The watermark at which it is forgotten.
+    until: i64,
 }
 
 /// The places of [`Deduplicate::counters`].
@@ -177,15 +192,16 @@ impl KeyedProcess for Deduplicate {
 
     fn rows(&self, rows: &mut Rows<'_, Self>) -> Result<()> {
         while let Some(mut row) = rows.next()? {
-            let (time, position) = (row.time, row.position());
+            let (time, position, watermark) = (row.time, row.position(), row.key.watermark());
             if self.scope.repeats(time, row.key.peek().map_or(&[], Vec::as_slice)) {
                 row.key.count(Count::Duplicates as usize);
-            } else if self.scope.is_over(time, row.key.watermark()) {
+            } else if watermark != NONE && self.scope.over_at(time).saturating_add(self.lateness) <= watermark
+            {
                 row.hand_back();
             } else {
-                let last = self.scope.last(time);
-                row.key.state().push(Passed { time, last });
-                row.key.register_timer(last);
+                let until = self.scope.last(time).saturating_add(self.lateness);
+                row.key.state().push(Passed { time, until });
+                row.key.register_timer(until);
                 row.key.count(Count::Passed as usize);
                 row.key.emit(position);
             }
@@ -195,7 +211,7 @@ impl KeyedProcess for Deduplicate {
 
     fn timer(&self, timer: Timer, key: &mut Keyed<'_, Self>) -> Result<()> {
         let passed = key.state();
-        passed.retain(|passed| passed.last != timer.time);
+        passed.retain(|passed| passed.until != timer.time);
         if passed.is_empty() {
             key.clear();
         }

@@ -51,7 +51,7 @@ fn batch(rows: &[Given]) -> RecordBatch {
 
 /// The definition: what has passed is remembered for good, and only the rows that may be duplicates of something forgotten are
 /// handed back.
-fn model(rows: &[Given], scope: Scope) -> (Vec<String>, Vec<String>, u64) {
+fn model(rows: &[Given], scope: Scope, lateness: i64) -> (Vec<String>, Vec<String>, u64) {
     let mut marks = Marks::new(PARTITIONS, BOUND);
     let mut passed: BTreeMap<&Option<String>, Vec<i64>> = BTreeMap::new();
     let (mut results, mut late, mut duplicates) = (vec![], vec![], 0);
@@ -59,8 +59,10 @@ fn model(rows: &[Given], scope: Scope) -> (Vec<String>, Vec<String>, u64) {
         let (time, watermark) = (*time, marks.merged);
         let known = passed.entry(key).or_default();
         // what matters up to the watermark is forgotten
-        let kept =
-            known.iter().copied().filter(|&before| watermark == NONE || last(scope, before) > watermark);
+        let kept = known
+            .iter()
+            .copied()
+            .filter(|&before| watermark == NONE || last(scope, before) + lateness > watermark);
         let duplicate = kept.into_iter().any(|before| match scope {
             Scope::Horizon(horizon) => (before - time).abs() < horizon,
             Scope::Window(..) => last(scope, before) == last(scope, time),
@@ -71,7 +73,7 @@ fn model(rows: &[Given], scope: Scope) -> (Vec<String>, Vec<String>, u64) {
         };
         if duplicate {
             duplicates += 1;
-        } else if watermark != NONE && over <= watermark {
+        } else if watermark != NONE && over + lateness <= watermark {
             late.push(format!("{time} {} {number} {watermark}", show(key.as_ref())));
         } else {
             results.push(format!("{time} {} {number}", show(key.as_ref())));
@@ -123,17 +125,25 @@ fn what_passes_is_what_the_definition_lets_pass() {
     for seed in 0..20 {
         let rows = random(seed);
         let all = batch(&rows);
-        for scope in [Scope::Horizon(20), Scope::Horizon(1), Scope::Window(25, -7), Scope::Window(1, 0)] {
-            let (results, late, duplicates) = model(&rows, scope);
+        for (scope, lateness) in [
+            (Scope::Horizon(20), 0),
+            (Scope::Horizon(20), 9),
+            (Scope::Horizon(1), 0),
+            (Scope::Window(25, -7), 0),
+            (Scope::Window(10, 0), 4),
+            (Scope::Window(1, 0), 0),
+        ] {
+            let (results, late, duplicates) = model(&rows, scope, lateness);
             (back, repeated) = (back + late.len(), repeated + duplicates);
             for threads in 1..=4 {
                 let builder = deduplicate(input(&all, PARTITIONS, BOUND)).threads(threads);
+                let builder = builder.allowed_lateness(MS(lateness));
                 let builder = match scope {
                     Scope::Horizon(horizon) => builder.within(MS(horizon)),
                     Scope::Window(size, offset) => builder.in_window(MS(size), MS(offset)),
                 };
                 let found = run(&all, &rows, builder, 50 * seed + threads as u64);
-                let what = format!("seed {seed}, {threads} threads, {scope:?}");
+                let what = format!("seed {seed}, {threads} threads, {scope:?}, {lateness}");
                 compare(&what, &found.0, &results);
                 compare(&format!("{what}, late"), &found.1, &late);
                 assert_eq!(found.2, duplicates, "{what}");

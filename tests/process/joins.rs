@@ -164,10 +164,10 @@ fn interval_model(rows: &[Given], steps: &[Step], (lower, upper): (i64, i64), ou
         let rises = match step {
             Step::Row(number) => {
                 let (row, watermark) = (&rows[*number], sides.merged);
-                if watermark != NONE && (row.time < watermark || watermark == END) {
+                if watermark != NONE && row.time <= watermark {
                     answer[1 + row.side].push(late_line(*number, row, watermark));
                 } else {
-                    let mut partners: Vec<usize> = taken
+                    let partners: Vec<usize> = taken
                         .iter()
                         .copied()
                         .filter(|&other| rows[other].side != row.side && rows[other].key == row.key)
@@ -176,20 +176,19 @@ fn interval_model(rows: &[Given], steps: &[Step], (lower, upper): (i64, i64), ou
                             (lower..=upper).contains(&later)
                         })
                         .collect();
-                    partners.sort_by_key(|&other| rows[other].time);
                     for &other in &partners {
                         let (left, right) = if row.side == 0 { (*number, other) } else { (other, *number) };
                         alone.retain(|(_, alone)| *alone != left);
                         answer[0].push(format!("{} {} {right}", show_left(left), rows[right].time));
                     }
                     let last = row.time + if row.side == 0 { upper } else { -lower };
-                    let over = watermark != NONE && last < watermark;
-                    if !over && !timers.contains(&(last + 1, &row.key)) {
-                        timers.push((last + 1, &row.key));
+                    let over = watermark != NONE && last <= watermark;
+                    if !over && !timers.contains(&(last, &row.key)) {
+                        timers.push((last, &row.key));
                     }
                     match row.side == 0 && outer && partners.is_empty() {
                         true if over => answer[0].push(format!("{} - -", show_left(*number))),
-                        true => alone.push((last + 1, *number)),
+                        true => alone.push((last, *number)),
                         false => {}
                     }
                     taken.push(*number);

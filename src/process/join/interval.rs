@@ -12,15 +12,15 @@ use crate::input::{Input, missing};
 use crate::process::stored::Bytes;
 use crate::process::{Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator};
 use crate::time::{TickConverter, TimeDelta};
-use crate::watermark::{END, NONE};
+use crate::watermark::NONE;
 
 /// Joins rows of two inputs that have the same key, and whose times are near each other:
 /// `left.ts + lower <= right.ts <= left.ts + upper`.
 ///
-/// A pair comes when the second of its rows does; the partners of one row come in order of their time, then arrival. As in
-/// Flink a row is late if its time is before the merged watermark of both inputs: it is joined with nothing and handed back.
-/// A row is kept until no partner can come that is not late. With [`left_outer`](IntervalJoinBuilder::left_outer) a left row that
-/// has found none comes then, its right columns null.
+/// A pair comes when the second of its rows does; the partners of one row come in order of arrival. A row whose time is at or
+/// before the merged watermark of both inputs is late: it is joined with nothing and handed back. A row is kept until no partner
+/// can come that is not late. With [`left_outer`](IntervalJoinBuilder::left_outer) a left row that has found none comes then, its
+/// right columns null.
 ///
 /// Results have the key columns, then the other columns of the left and of the right input (or those chosen); a name that both
 /// have gets the prefix `left_` or `right_`. A null key is a key like any other.
@@ -161,13 +161,18 @@ pub struct IntervalJoin {
     schema: SchemaRef,
 }
 
-/// The rows of a key that may still find a partner, by side, in order of time, then arrival.
+/// The rows of a key that may still find a partner.
 #[derive(Clone, Debug, Default)]
-pub struct IntervalState([VecDeque<Kept>; 2]);
+pub struct IntervalState {
+    /// By side, in order of time, then arrival.
+    kept: [VecDeque<Kept>; 2],
+    arrivals: u64,
+}
 
 #[derive(Clone, Debug)]
 struct Kept {
     time: i64,
+    arrival: u64,
     row: Bytes,
     matched: bool,
 }
@@ -185,37 +190,28 @@ impl IntervalJoin {
         (shift(time, from), shift(time, to))
     }
 
-    /// Whether the last time that a partner can have is behind the watermark.
-    fn is_over(&self, input: usize, time: i64, watermark: i64) -> bool {
-        watermark != NONE && self.partners(input, time).1 < watermark
-    }
-
-    /// The watermark at which that is so.
-    fn over_at(&self, input: usize, time: i64) -> i64 {
-        self.partners(input, time).1.saturating_add(1)
-    }
-
     /// Takes in a row that is not late.
     fn take(&self, key: &mut Keyed<'_, Self>, input: usize, time: i64, row: Bytes) {
         let (first, last) = self.partners(input, time);
         let mut found = Vec::new();
-        let state = key.state();
-        let others = &mut state.0[1 - input];
+        let others = &mut key.state().kept[1 - input];
         let from = others.partition_point(|other| other.time < first);
         for other in others.range_mut(from..).take_while(|other| other.time <= last) {
             other.matched = true;
-            found.push(other.row.clone());
+            found.push((other.arrival, other.row.clone()));
         }
+        found.sort_unstable_by_key(|&(arrival, _)| arrival);
         let matched = !found.is_empty();
-        for other in found {
+        for (_, other) in found {
             let (left, right) = if input == 0 { (row.clone(), other) } else { (other, row.clone()) };
             key.emit(Joined { left, right: Some(right), last: 0 });
         }
-        if !self.is_over(input, time, key.watermark()) {
-            let own = &mut key.state().0[input];
-            let place = own.partition_point(|other| other.time <= time);
-            own.insert(place, Kept { time, row, matched });
-            key.register_timer(self.over_at(input, time));
+        if last > key.watermark() || key.watermark() == NONE {
+            let state = key.state();
+            let place = state.kept[input].partition_point(|other| other.time <= time);
+            state.kept[input].insert(place, Kept { time, arrival: state.arrivals, row, matched });
+            state.arrivals += 1;
+            key.register_timer(last);
         } else if input == 0 && self.outer && !matched {
             key.emit(Joined { left: row, right: None, last: 0 });
         }
@@ -224,7 +220,7 @@ impl IntervalJoin {
 }
 
 fn forget_if_empty(key: &mut Keyed<'_, IntervalJoin>) {
-    if key.peek().is_some_and(|state| state.0.iter().all(VecDeque::is_empty)) {
+    if key.peek().is_some_and(|state| state.kept.iter().all(VecDeque::is_empty)) {
         key.clear();
     }
 }
@@ -243,11 +239,10 @@ impl KeyedProcess for IntervalJoin {
         let input = rows.input();
         let encoded = self.sides.of(input).encode_all(rows.batch())?;
         while let Some(mut row) = rows.next()? {
-            let (time, watermark) = (row.time, row.key.watermark());
-            if watermark != NONE && (time < watermark || watermark == END) {
+            if row.is_late() {
                 row.hand_back();
             } else {
-                let bytes = encoded.get(row.index);
+                let (time, bytes) = (row.time, encoded.get(row.index));
                 self.take(&mut row.key, input, time, bytes);
             }
         }
@@ -257,9 +252,9 @@ impl KeyedProcess for IntervalJoin {
     fn timer(&self, timer: Timer, key: &mut Keyed<'_, Self>) -> Result<()> {
         let mut alone = Vec::new();
         if let Some(state) = key.peek_mut() {
-            for (input, kept) in state.0.iter_mut().enumerate() {
+            for (input, kept) in state.kept.iter_mut().enumerate() {
                 while let Some(first) = kept.front()
-                    && self.over_at(input, first.time) <= timer.time
+                    && self.partners(input, first.time).1 <= timer.time
                     && let Some(over) = kept.pop_front()
                 {
                     if input == 0 && self.outer && !over.matched {
@@ -281,6 +276,6 @@ impl KeyedProcess for IntervalJoin {
 
     fn heap_size(&self, state: &IntervalState) -> usize {
         let rows = |kept: &VecDeque<Kept>| kept.iter().map(|kept| heap_size(&kept.row)).sum::<usize>();
-        state.0.iter().map(|kept| kept.capacity() * size_of::<Kept>() + rows(kept)).sum()
+        state.kept.iter().map(|kept| kept.capacity() * size_of::<Kept>() + rows(kept)).sum()
     }
 }
