@@ -3,8 +3,8 @@
 use arrow_array::RecordBatch;
 
 use super::KeyedProcess;
-use super::engine::Job;
 use super::shard::{Kind, Shard};
+use super::standing::Job;
 use crate::error::Result;
 use crate::progress::Judged;
 use crate::watermark::NONE;

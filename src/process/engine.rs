@@ -1,23 +1,21 @@
 //! The spine of operators with a process: one or two inputs, shards of keys, results in one order.
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_buffer::ScalarBuffer;
-use arrow_schema::{Field, Schema, SchemaRef};
 use std::sync::Arc;
 
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema, SchemaRef};
+
 use super::context::Moment;
-use super::metrics::{InputMetrics, ProcessLimits, ProcessMetrics};
+use super::metrics::ProcessLimits;
 use super::order::take_outputs;
 use super::shard::{Emitted, Kind, Shard};
+use super::spread::Spread;
+use super::standing::{Job, Prepared, Standing};
 use super::{KeyedProcess, Results};
 use crate::error::{Error, Result};
-use crate::event_time::Admitted;
 use crate::input::{Input, Source};
-use crate::key::{BatchKeys, Codes, Interner};
-use crate::metrics::RowCounts;
 use crate::partition::Workers;
-use crate::progress::{Judged, Passage, Progress, Signal};
-use crate::watermark::{END, NONE, PartitionStatus, Reactivation, WatermarkMerge};
+use crate::progress::{Judged, Progress, Signal};
 
 /// Results of a call are spread over batches of at most this many rows.
 const MAX_ROWS: usize = if cfg!(test) { 64 } else { 1 << 18 };
@@ -27,66 +25,21 @@ pub(crate) struct Engine<P: KeyedProcess> {
     pub(crate) process: P,
     pub(crate) sources: Vec<Source>,
     pub(crate) schema: SchemaRef,
-    limits: ProcessLimits,
+    pub(crate) limits: ProcessLimits,
     workers: Workers,
-    standing: Standing,
-    interner: Interner,
-    /// The shard of each interned key.
-    shard_of: Vec<u32>,
-    shards: Vec<Shard<P>>,
-    counters: Vec<u64>,
-    results: u64,
-    fired: u64,
+    pub(crate) standing: Standing,
+    pub(crate) spread: Spread,
+    pub(crate) shards: Vec<Shard<P>>,
+    pub(crate) totals: Totals,
 }
 
-/// How far the inputs have come.
+/// What has been counted so far, beside rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Standing {
-    pub(crate) progress: Vec<Progress>,
-    /// The inputs' watermarks, if there is more than one.
-    merge: WatermarkMerge,
-    watermark: i64,
-    /// Places in the order of events that have been given away.
-    places: u64,
-}
-
-/// A batch whose rows can be trusted, before anything has been changed by it.
-struct Prepared {
-    input: usize,
-    partition: usize,
-    keys: BatchKeys,
-    /// Rows that have gone on.
-    taken: usize,
-}
-
-/// A batch on its way to the shards.
-pub(crate) struct Job {
-    pub(crate) input: usize,
-    pub(crate) batch: RecordBatch,
-    pub(crate) times: ScalarBuffer<i64>,
-    /// The merged watermark before each row.
-    pub(crate) watermarks: Vec<i64>,
-    /// Where it rises: the row before which it does, and to what; the row behind the last for the watermark after the batch.
-    pub(crate) advances: Vec<(usize, i64)>,
-    pub(crate) codes: Codes,
-    pub(crate) clock: Option<i64>,
-    /// The rows of each shard, if there is more than one.
-    rows: Vec<Vec<u32>>,
-    passage: Passage,
-    first_place: u64,
-}
-
-impl Job {
-    /// The place of a row in the order of events.
-    #[inline]
-    pub(crate) fn row_event(&self, row: usize) -> u64 {
-        2 * (self.first_place + row as u64) + 1
-    }
-
-    /// The place of the firings that come before a row.
-    pub(crate) fn advance_event(&self, row: usize) -> u64 {
-        2 * (self.first_place + row as u64)
-    }
+pub(crate) struct Totals {
+    /// By the process, in its own order.
+    pub(crate) counters: Vec<u64>,
+    pub(crate) results: u64,
+    pub(crate) fired: u64,
 }
 
 /// What a call gives: results, and by input what was handed back.
@@ -117,19 +70,11 @@ impl<P: KeyedProcess> Engine<P> {
         }
         let counters = process.counters().len();
         Ok(Engine {
-            standing: Standing {
-                progress: sources.iter().map(Progress::new).collect(),
-                merge: WatermarkMerge::new(sources.len(), Reactivation::AtOnce),
-                watermark: NONE,
-                places: 0,
-            },
+            standing: Standing::new(&sources),
+            spread: Spread::new(threads),
             shards: (0..threads).map(|_| Shard::new(counters, threads > 1)).collect(),
             workers: Workers::new(threads)?,
-            counters: vec![0; counters],
-            interner: Interner::default(),
-            shard_of: vec![],
-            results: 0,
-            fired: 0,
+            totals: Totals { counters: vec![0; counters], results: 0, fired: 0 },
             process,
             sources,
             schema,
@@ -150,7 +95,7 @@ impl<P: KeyedProcess> Engine<P> {
         &mut self,
         batches: impl Iterator<Item = (usize, usize, &'a RecordBatch)>,
     ) -> Result<Given> {
-        let clock = self.clock();
+        let clock = self.standing.clock();
         let batches: Vec<_> = batches.collect();
         let prepare = |&(input, partition, batch): &(usize, usize, &RecordBatch)| {
             let admitted = self.sources[input].admit(partition, batch, clock)?;
@@ -163,7 +108,8 @@ impl<P: KeyedProcess> Engine<P> {
             let mut jobs = Vec::with_capacity(prepared.len());
             for (batch, mut admitted) in prepared {
                 given.rejected[batch.input].extend(admitted.rejected.take());
-                engine.observe(batch, admitted, &mut jobs);
+                let on_the_way = (&engine.sources[batch.input], &mut engine.spread);
+                engine.standing.observe(batch, admitted, on_the_way, &mut jobs);
             }
             engine.run(&jobs)?;
             Ok(jobs)
@@ -180,13 +126,11 @@ impl<P: KeyedProcess> Engine<P> {
             Progress::check(signal, &self.sources[input])?;
         }
         self.call(0, |engine, _| {
-            let before = engine.clock();
+            let before = engine.standing.clock();
             for input in inputs {
-                engine.standing.progress[input].apply(signal, &engine.sources[input]);
-                engine.standing.merge_input(input);
+                engine.standing.apply(input, signal, &engine.sources[input]);
             }
-            let now = engine.clock().filter(|_| before != engine.clock());
-            if let Some(now) = now {
+            if let Some(now) = engine.standing.clock().filter(|&now| before != Some(now)) {
                 engine.fire(Kind::Clock, now, engine.standing.watermark)?;
             }
             let merged = engine.standing.merged();
@@ -213,7 +157,7 @@ impl<P: KeyedProcess> Engine<P> {
         match done {
             Ok(()) => {
                 self.shards.iter_mut().for_each(Shard::commit);
-                self.sweep();
+                self.spread.sweep(&mut self.shards);
                 Ok(given)
             }
             Err(error) => {
@@ -224,87 +168,6 @@ impl<P: KeyedProcess> Engine<P> {
                 Err(error)
             }
         }
-    }
-
-    /// Moves the watermarks past the rows of a batch. A batch whose first rows take an idle input back in is cut behind
-    /// each of them.
-    fn observe(&mut self, mut batch: Prepared, mut admitted: Admitted, jobs: &mut Vec<Job>) {
-        let several = self.sources.len() > 1;
-        while several && admitted.times.len() > 1 && self.progress(batch.input).merge.is_idle() {
-            let rest = admitted.split_off(1);
-            let first = std::mem::replace(&mut admitted, rest);
-            self.observe_piece(&mut batch, first, jobs);
-        }
-        self.observe_piece(&mut batch, admitted, jobs);
-    }
-
-    fn observe_piece(&mut self, batch: &mut Prepared, admitted: Admitted, jobs: &mut Vec<Job>) {
-        let clock = self.clock();
-        let input = batch.input;
-        let (standing, source) = (&mut self.standing, &self.sources[input]);
-        let passage = standing.progress[input].observe(batch.partition, admitted, source);
-        let mut watermarks = passage.watermarks();
-        let before = standing.watermark;
-        if self.sources.len() > 1 {
-            standing.judge(input, &mut watermarks);
-            standing.merge_input(input);
-        }
-        standing.watermark = standing.merged();
-        let after = std::iter::once(standing.watermark);
-        let mut advances = Vec::new();
-        let mut last = before;
-        for (row, watermark) in watermarks.iter().copied().chain(after).enumerate() {
-            if watermark > last {
-                advances.push((row, watermark));
-                last = watermark;
-            }
-        }
-        let rows = passage.times.len();
-        let mut codes = Codes::default();
-        batch.keys.encode(batch.taken, batch.taken + rows, &mut self.interner, &mut codes);
-        batch.taken += rows;
-        let first_place = standing.places;
-        // one more than rows: what is due after the batch comes before what the next one brings
-        standing.places += rows as u64 + 1;
-        let sharded = self.spread(input, &codes, rows);
-        jobs.push(Job {
-            input,
-            batch: passage.batch.clone(),
-            times: passage.times.clone(),
-            watermarks,
-            advances,
-            codes,
-            clock,
-            rows: sharded,
-            passage,
-            first_place,
-        });
-    }
-
-    /// The rows of each shard, if there are several.
-    fn spread(&mut self, input: usize, codes: &Codes, rows: usize) -> Vec<Vec<u32>> {
-        let shards = self.shards.len();
-        if shards == 1 {
-            return vec![];
-        }
-        let known = self.shard_of.len();
-        self.shard_of.extend((known..self.interner.len()).map(|number| (number % shards) as u32));
-        let interned = self.sources[input].keys.interns();
-        let mut spread = vec![Vec::with_capacity(rows / shards + 1); shards];
-        for row in 0..rows {
-            let (code, null) = codes.get(row);
-            let shard = match (null, interned) {
-                (true, _) => 0,
-                (false, true) => self.shard_of[code as usize] as usize,
-                // bits in the middle: the tables of the shards use those at both ends
-                (false, false) => {
-                    let middle = (crate::key::hash(code) >> 20) as u32;
-                    ((u64::from(middle) * shards as u64) >> 32) as usize
-                }
-            };
-            spread[shard].push(row as u32);
-        }
-        spread
     }
 
     fn run(&mut self, jobs: &[Job]) -> Result<()> {
@@ -320,7 +183,7 @@ impl<P: KeyedProcess> Engine<P> {
     }
 
     fn fire(&mut self, kind: Kind, due: i64, watermark: i64) -> Result<()> {
-        let moment = Moment { event: 2 * self.standing.places, watermark, clock: self.clock() };
+        let moment = Moment { event: 2 * self.standing.places, watermark, clock: self.standing.clock() };
         self.standing.places += 1;
         let process = &self.process;
         let shards = self.shards.iter_mut().collect();
@@ -360,128 +223,36 @@ impl<P: KeyedProcess> Engine<P> {
         }
         for shard in &mut self.shards {
             shard.log.late.clear();
-            self.fired += std::mem::take(&mut shard.log.fired);
-            for (total, count) in self.counters.iter_mut().zip(&mut shard.log.counters) {
+            self.totals.fired += std::mem::take(&mut shard.log.fired);
+            for (total, count) in self.totals.counters.iter_mut().zip(&mut shard.log.counters) {
                 *total += std::mem::take(count);
             }
         }
-        self.results += emitted;
+        self.totals.results += emitted;
         Ok(())
     }
 
     fn assemble(
         &self,
-        mut outputs: Vec<Emitted<P::Output>>,
+        outputs: Vec<Emitted<P::Output>>,
         jobs: &[Job],
         results: &mut Vec<RecordBatch>,
     ) -> Result<()> {
         let batches: Vec<RecordBatch> = jobs.iter().map(|job| job.batch.clone()).collect();
-        while !outputs.is_empty() {
-            let rest = outputs.split_off(outputs.len().min(MAX_ROWS));
+        let mut outputs = outputs.into_iter().peekable();
+        while outputs.peek().is_some() {
+            let outputs: Vec<_> = outputs.by_ref().take(MAX_ROWS).collect();
             let (codes, nulls): (Vec<_>, Vec<_>) =
                 outputs.iter().map(|output| (output.code, output.null)).unzip();
             let mut columns: Vec<ArrayRef> = match P::KEY_COLUMNS {
-                true => self.sources[0].keys.decode(&codes, Some(&nulls), &self.interner)?,
+                true => self.sources[0].keys.decode(&codes, Some(&nulls), &self.spread.interner)?,
                 false => vec![],
             };
             let values = outputs.into_iter().map(|output| output.output).collect();
             columns.extend(self.process.results(values, &Results { batches: &batches })?);
             results.push(RecordBatch::try_new(self.schema.clone(), columns)?);
-            outputs = rest;
         }
         Ok(())
-    }
-
-    fn clock(&self) -> Option<i64> {
-        self.standing.progress[0].clock
-    }
-
-    /// Whether a call with so many rows might fail after it has changed something.
-    fn is_at_risk(&self, rows: usize) -> bool {
-        let ProcessLimits { max_keys, max_timers, max_state_bytes } = self.limits;
-        P::FALLIBLE
-            || self.keys() + rows > max_keys
-            || max_timers < usize::MAX
-            || max_state_bytes < usize::MAX
-    }
-
-    fn check_limits(&self) -> Result<()> {
-        let check = |limit, needed: usize, allowed: usize| {
-            if needed > allowed { Err(Error::LimitReached { limit, needed, allowed }) } else { Ok(()) }
-        };
-        let ProcessLimits { max_keys, max_timers, max_state_bytes } = self.limits;
-        let live = |shard: &Shard<P>| shard.state.keys.iter().filter(|(_, entry)| !entry.is_vacant()).count();
-        if self.keys() > max_keys {
-            // some may be about to be forgotten
-            check("max_keys", self.shards.iter().map(live).sum(), max_keys)?;
-        }
-        if max_timers < usize::MAX {
-            check("max_timers", self.timers(Kind::EventTime) + self.timers(Kind::Clock), max_timers)?;
-        }
-        if max_state_bytes < usize::MAX {
-            check("max_state_bytes", self.size(), max_state_bytes)?;
-        }
-        Ok(())
-    }
-
-    fn keys(&self) -> usize {
-        self.shards.iter().map(|shard| shard.state.keys.len()).sum()
-    }
-
-    fn timers(&self, kind: Kind) -> usize {
-        let len = |shard: &Shard<P>| match kind {
-            Kind::EventTime => shard.state.timers.len(),
-            Kind::Clock => shard.state.clock_timers.len(),
-        };
-        self.shards.iter().map(len).sum()
-    }
-
-    fn size(&self) -> usize {
-        let heap = |shard: &Shard<P>| -> usize {
-            let states = shard.state.keys.iter().filter_map(|(_, entry)| entry.state.as_ref());
-            states.map(|state| self.process.heap_size(state)).sum()
-        };
-        let own = |shard: &Shard<P>| {
-            shard.state.keys.size() + shard.state.timers.size() + shard.state.clock_timers.size()
-        };
-        self.interner.size() + self.shards.iter().map(|shard| own(shard) + heap(shard)).sum::<usize>()
-    }
-
-    /// Forgets interned keys that no shard has any more, now and then.
-    fn sweep(&mut self) {
-        if !self.interner.wants_retain() {
-            return;
-        }
-        let mut used = vec![false; self.interner.len()];
-        for shard in &self.shards {
-            for (_, entry) in shard.state.keys.iter().filter(|(_, entry)| !entry.null) {
-                used[entry.code as usize] = true;
-            }
-        }
-        let renamed = self.interner.retain(&used);
-        self.shards.iter_mut().for_each(|shard| shard.state.keys.rename(&renamed));
-        let kept = std::mem::take(&mut self.shard_of).into_iter().zip(&used);
-        self.shard_of = kept.filter(|&(_, &used)| used).map(|(shard, _)| shard).collect();
-    }
-
-    pub(crate) fn metrics(&self) -> ProcessMetrics {
-        let inputs = self.standing.progress.iter().map(|progress| {
-            let partitions = progress.metrics();
-            let mut total = RowCounts::default();
-            partitions.iter().for_each(|partition| total.add(&partition.rows));
-            InputMetrics { watermark: progress.watermark(), total, partitions }
-        });
-        ProcessMetrics {
-            watermark: self.standing.watermark,
-            inputs: inputs.collect(),
-            results: self.results,
-            timers_fired: self.fired,
-            counters: self.process.counters().iter().copied().zip(self.counters.iter().copied()).collect(),
-            keys: self.keys(),
-            timers: self.timers(Kind::EventTime),
-            clock_timers: self.timers(Kind::Clock),
-            state_bytes: self.size(),
-        }
     }
 
     /// Panics if an invariant does not hold.
@@ -489,42 +260,6 @@ impl<P: KeyedProcess> Engine<P> {
         self.standing.progress.iter().for_each(Progress::validate);
         for shard in &self.shards {
             shard.validate();
-        }
-    }
-}
-
-impl Standing {
-    fn merged(&self) -> i64 {
-        match self.progress.as_slice() {
-            [only] => only.watermark(),
-            _ => self.merge.merged(),
-        }
-    }
-
-    /// Tells the merge of inputs how far one of them has come.
-    fn merge_input(&mut self, input: usize) {
-        let progress = &self.progress[input];
-        let (watermark, idle) = (progress.watermark(), progress.merge.is_idle());
-        if watermark == END {
-            self.merge.finish(input);
-            return;
-        }
-        if !idle {
-            self.merge.mark_active(input);
-        }
-        if self.merge.status(input) == PartitionStatus::Active {
-            self.merge.advance(input, watermark);
-        }
-        if idle {
-            self.merge.mark_idle(input);
-        }
-    }
-
-    /// Turns an input's watermark before each row into that of all inputs.
-    fn judge(&self, input: usize, watermarks: &mut [i64]) {
-        let (floor, others) = (self.merge.merged(), self.merge.others_minimum(input));
-        for watermark in watermarks {
-            *watermark = floor.max(others.min(*watermark));
         }
     }
 }
@@ -562,17 +297,4 @@ fn behind_keys(source: &Source, schema: &Schema) -> Result<SchemaRef> {
         fields.push(field.clone());
     }
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
-}
-
-impl Job {
-    /// Counts what became of the rows.
-    fn count(&self, late: &[Judged], counts: &mut RowCounts) {
-        let is_late = |&(time, &watermark): &(&i64, &i64)| *time <= watermark && watermark != NONE;
-        let all_late = self.times.iter().zip(&self.watermarks).filter(is_late).count();
-        let back =
-            late.iter().filter(|judged| is_late(&(&self.times[judged.row], &judged.watermark))).count();
-        counts.taken += (self.times.len() - late.len()) as u64;
-        counts.dropped_late += late.len() as u64;
-        counts.late_taken += (all_late - back) as u64;
-    }
 }

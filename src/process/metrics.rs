@@ -1,5 +1,9 @@
 //! What a process operator may hold, and what it counts.
 
+use super::KeyedProcess;
+use super::engine::Engine;
+use super::shard::{Kind, Shard};
+use crate::error::{Error, Result};
 use crate::metrics::{PartitionMetrics, RowCounts};
 
 /// How much an operator may hold. Reaching a limit is [`Error::LimitReached`](crate::Error::LimitReached); the call that
@@ -60,5 +64,84 @@ impl ProcessMetrics {
     /// The count of the process that has this name; `None` if it has none such.
     pub fn counter(&self, name: &str) -> Option<u64> {
         self.counters.iter().find(|(known, _)| *known == name).map(|(_, count)| *count)
+    }
+}
+
+impl<P: KeyedProcess> Engine<P> {
+    /// Whether a call with so many rows might fail after it has changed something.
+    pub(crate) fn is_at_risk(&self, rows: usize) -> bool {
+        let ProcessLimits { max_keys, max_timers, max_state_bytes } = self.limits;
+        P::FALLIBLE
+            || self.keys() + rows > max_keys
+            || max_timers < usize::MAX
+            || max_state_bytes < usize::MAX
+    }
+
+    pub(crate) fn check_limits(&self) -> Result<()> {
+        let check = |limit, needed: usize, allowed: usize| {
+            if needed > allowed { Err(Error::LimitReached { limit, needed, allowed }) } else { Ok(()) }
+        };
+        let ProcessLimits { max_keys, max_timers, max_state_bytes } = self.limits;
+        let live = |shard: &Shard<P>| shard.state.keys.iter().filter(|(_, entry)| !entry.is_vacant()).count();
+        if self.keys() > max_keys {
+            // some may be about to be forgotten
+            check("max_keys", self.shards.iter().map(live).sum(), max_keys)?;
+        }
+        if max_timers < usize::MAX {
+            check("max_timers", self.timers(Kind::EventTime) + self.timers(Kind::Clock), max_timers)?;
+        }
+        if max_state_bytes < usize::MAX {
+            check("max_state_bytes", self.size(), max_state_bytes)?;
+        }
+        Ok(())
+    }
+
+    fn keys(&self) -> usize {
+        self.shards.iter().map(|shard| shard.state.keys.len()).sum()
+    }
+
+    fn timers(&self, kind: Kind) -> usize {
+        let len = |shard: &Shard<P>| match kind {
+            Kind::EventTime => shard.state.timers.len(),
+            Kind::Clock => shard.state.clock_timers.len(),
+        };
+        self.shards.iter().map(len).sum()
+    }
+
+    fn size(&self) -> usize {
+        let heap = |shard: &Shard<P>| -> usize {
+            let states = shard.state.keys.iter().filter_map(|(_, entry)| entry.state.as_ref());
+            states.map(|state| self.process.heap_size(state)).sum()
+        };
+        let own = |shard: &Shard<P>| {
+            shard.state.keys.size() + shard.state.timers.size() + shard.state.clock_timers.size()
+        };
+        self.spread.size() + self.shards.iter().map(|shard| own(shard) + heap(shard)).sum::<usize>()
+    }
+
+    pub(crate) fn metrics(&self) -> ProcessMetrics {
+        let inputs = self.standing.progress.iter().map(|progress| {
+            let partitions = progress.metrics();
+            let mut total = RowCounts::default();
+            partitions.iter().for_each(|partition| total.add(&partition.rows));
+            InputMetrics { watermark: progress.watermark(), total, partitions }
+        });
+        ProcessMetrics {
+            watermark: self.standing.watermark,
+            inputs: inputs.collect(),
+            results: self.totals.results,
+            timers_fired: self.totals.fired,
+            counters: self
+                .process
+                .counters()
+                .iter()
+                .copied()
+                .zip(self.totals.counters.iter().copied())
+                .collect(),
+            keys: self.keys(),
+            timers: self.timers(Kind::EventTime),
+            clock_timers: self.timers(Kind::Clock),
+            state_bytes: self.size(),
+        }
     }
 }

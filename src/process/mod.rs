@@ -4,9 +4,11 @@
 //!
 //! ```text
 //! (input, partition, RecordBatch)
-//!   -> engine.rs     event time, watermarks and keys as for windows; each key belongs to one shard
+//!   -> engine.rs     the spine: a call, and everything taken back if it fails
+//!   -> standing.rs   event time and watermarks as for windows; the merged watermark before each row
+//!   -> spread.rs     key columns to codes; each key belongs to one shard
 //!   -> context.rs    the user's function asks for one row after the other; timers that are due come in between
-//!   -> shard.rs      state and timers of a shard's keys (keys.rs, timers.rs), and what a call did to them
+//!   -> shard.rs      state and timers of a shard's keys (keys.rs, timers.rs), and what the call has done to them
 //!   -> order.rs      results of all shards in the order of events
 //! ```
 //!
@@ -14,20 +16,27 @@
 //! before each row of the call. So a shard knows by itself when its timers are due, and only the order of results, and of
 //! registrations within firings, is made at the end.
 
-mod context;
-mod deduplicate;
+// The way of a row.
 mod engine;
-mod grid;
-mod join;
-mod keys;
-mod metrics;
-mod operator;
-mod order;
-mod pairs;
+mod standing;
+mod spread;
+mod context;
 mod shard;
-mod stored;
+mod keys;
 mod timers;
+mod order;
+
+// What a user builds.
+mod operator;
 mod two_inputs;
+mod metrics;
+
+// Ready-made processes, and what they share.
+mod pairs;
+mod deduplicate;
+mod join;
+mod stored;
+mod grid;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;

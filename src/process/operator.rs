@@ -176,3 +176,31 @@ fn output(mut given: Given) -> Output {
     let (late, rejected) = (given.late.swap_remove(0), given.rejected.swap_remove(0));
     Output { fired: given.results, late, rejected }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+    use arrow_schema::TimeUnit;
+
+    use crate::process::deduplicate;
+    use crate::watermark::WatermarkStrategy;
+    use crate::{Input, TimeDelta};
+
+    /// 200 rows that all pass: three batches of 64 rows and one of 8.
+    #[test]
+    fn many_results_are_spread_over_several_batches() {
+        let times: ArrayRef = Arc::new(Int64Array::from_iter_values(0..200));
+        let batch = RecordBatch::try_from_iter([("ts", times)]).unwrap();
+        let input = Input::new(batch.schema())
+            .event_time("ts")
+            .event_time_unit(TimeUnit::Second)
+            .watermark(WatermarkStrategy::ascending());
+        let mut operator = deduplicate(input).within(TimeDelta::from_secs(1)).build().unwrap();
+        let calls = [(0, batch.slice(0, 150)), (0, batch.slice(150, 50))];
+        let fired = operator.push_all(&calls).unwrap().fired;
+        assert_eq!(fired.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [64, 64, 64, 8]);
+        assert_eq!(arrow_select::concat::concat_batches(&batch.schema(), &fired).unwrap(), batch);
+    }
+}

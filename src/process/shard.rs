@@ -2,8 +2,8 @@
 
 use super::KeyedProcess;
 use super::context::{Keyed, Moment, Rows, Timer};
-use super::engine::Job;
 use super::keys::Keys;
+use super::standing::Job;
 use super::timers::{Pending, Registered, Timers};
 use crate::error::{Error, Result};
 use crate::key::Code;

@@ -102,9 +102,8 @@ pub(crate) fn show<T: ToString>(value: Option<T>) -> String {
 /// Panics with the first line that differs.
 pub(crate) fn compare(what: &str, found: &[String], expected: &[String]) {
     let differs = (0..found.len().max(expected.len())).find(|&at| found.get(at) != expected.get(at));
-    if let Some(at) = differs {
-        panic!("{what}: line {at}: got {:?}, expected {:?}", found.get(at), expected.get(at));
-    }
+    let at = differs.unwrap_or(usize::MAX);
+    assert_eq!(found.get(at), expected.get(at), "{what}: line {at}");
 }
 
 /// Cuts a list of rows, each with its partition, into calls of batches of neighbours of one partition.

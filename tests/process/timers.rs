@@ -369,7 +369,8 @@ fn fails_without_a_trace(
         args.push(numbers.below(1_000) as i64);
     }
     args.push(POISON);
-    (times.push(highest), keys.push(Some("key-1".into())));
+    times.push(highest);
+    keys.push(Some("key-1".into()));
     let columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from(times)),
         Arc::new(keys.into_iter().collect::<StringArray>()),
