@@ -70,7 +70,7 @@ use crate::error::Result;
 ///
 /// # Example
 ///
-/// A session that ends after a quiet minute, however late that is known:
+/// Users who have been quiet for a minute, and how many rows they had until then:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -95,11 +95,10 @@ use crate::error::Result;
 ///
 ///     fn rows(&self, rows: &mut Rows<'_, Self>) -> Result<()> {
 ///         while let Some(mut row) = rows.next()? {
-///             let time = row.time;
 ///             let seen = row.key.state();
-///             let before = std::mem::replace(&mut seen.last, time.max(seen.last));
-///             let last = seen.last;
-///             seen.rows += 1;
+///             let before = seen.last;
+///             let last = before.max(row.time);
+///             *seen = Seen { rows: seen.rows + 1, last };
 ///             row.key.delete_timer(before + 60);
 ///             row.key.register_timer(last + 60);
 ///         }
@@ -120,7 +119,7 @@ use crate::error::Result;
 ///
 /// let batch = RecordBatch::try_from_iter([
 ///     ("ts", Arc::new(TimestampSecondArray::from(vec![0, 50, 70, 200])) as ArrayRef),
-///     ("user", Arc::new(StringArray::from(vec!["ada", "ada", "bob", "bob"])) as _),
+///     ("user", Arc::new(StringArray::from(vec!["ada", "ada", "bob", "eve"])) as _),
 /// ])?;
 /// let input = Input::new(batch.schema())
 ///     .event_time("ts")
@@ -128,7 +127,7 @@ use crate::error::Result;
 ///     .watermark(WatermarkStrategy::ascending());
 /// let mut operator = ProcessOperator::builder(Quiet, input).build()?;
 /// let output = operator.push(0, &batch)?;
-/// // the watermark is 199: ada's minute was over at 110, bob's at 130
+/// // the watermark is 199: ada's minute was over at 110, bob's at 130, eve's is not
 /// let expected = RecordBatch::try_from_iter([
 ///     ("user", Arc::new(StringArray::from(vec![Some("ada"), Some("bob")])) as ArrayRef),
 ///     ("rows", Arc::new(Int64Array::from(vec![2, 1])) as _),
