@@ -118,7 +118,7 @@ impl Input {
         self.reactivation = rule;
         self
     }
-    /// Adds a group of partitions that should not drift apart: see [`WindowOperator::paused`].
+    /// Adds a group of partitions that should not drift apart: see [`WindowOperator::paused`](crate::WindowOperator::paused).
     pub fn alignment(
         mut self,
         partitions: impl IntoIterator<Item = usize>,
