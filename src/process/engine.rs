@@ -170,6 +170,7 @@ impl<P: KeyedProcess> Engine<P> {
         }
     }
 
+    /// Works off the rows of all batches.
     fn run(&mut self, jobs: &[Job]) -> Result<()> {
         let process = &self.process;
         let shards = self.shards.iter_mut().enumerate().collect();
@@ -182,11 +183,12 @@ impl<P: KeyedProcess> Engine<P> {
         self.first_error()
     }
 
+    /// Fires what is due in all shards.
     fn fire(&mut self, kind: Kind, due: i64, watermark: i64) -> Result<()> {
         let moment = Moment { event: 2 * self.standing.places, watermark, clock: self.standing.clock() };
         self.standing.places += 1;
         let process = &self.process;
-        let shards = self.shards.iter_mut().collect();
+        let shards = self.shards.iter_mut().filter(|shard| shard.state.earliest(kind) <= due).collect();
         self.workers.for_each(shards, |shard: &mut Shard<P>| {
             shard.log.error = shard.fire(process, kind, due, moment).err();
         });

@@ -137,7 +137,7 @@ use crate::error::Result;
 /// ```
 pub trait KeyedProcess: Send + Sync + Sized {
     /// What is remembered of a key. It is copied before the first change of a call, if the call might fail.
-    type State: Default + Clone + Send + Sync;
+    type State: Default + Clone + Send;
     /// A result, until [`results`](KeyedProcess::results) makes columns of all results of a call.
     type Output: Send;
 

@@ -10,7 +10,7 @@ use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use super::KeyedProcess;
-use super::shard::{Emitted, Fired, FiringRegistration, Kind, Shard, is_firing};
+use super::shard::{Emitted, Fired, FiringRegistration, Shard, is_firing};
 use super::timers::Registered;
 
 /// What is left of one shard's events.
@@ -106,12 +106,7 @@ pub(crate) fn take_outputs<P: KeyedProcess>(
             rests[shard].pass_firing(&mut all, &mut passed);
             for FiringRegistration { kind, slot, time, serial, number: local } in passed.drain(..) {
                 rests[shard].numbers.push((local, number));
-                let state = &mut shards[shard].state;
-                let timers = match kind {
-                    Kind::EventTime => &mut state.timers,
-                    Kind::Clock => &mut state.clock_timers,
-                };
-                timers.renumber(slot, time, serial, number);
+                shards[shard].state.timers_of(kind).renumber(slot, time, serial, number);
                 number += 1;
             }
         }

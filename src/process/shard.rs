@@ -92,7 +92,15 @@ enum Undo<S> {
 }
 
 impl<S> ShardState<S> {
-    fn timers_of(&mut self, kind: Kind) -> &mut Timers {
+    /// No timer of a kind is due before this.
+    pub(crate) fn earliest(&self, kind: Kind) -> i64 {
+        match kind {
+            Kind::EventTime => self.timers.earliest(),
+            Kind::Clock => self.clock_timers.earliest(),
+        }
+    }
+
+    pub(crate) fn timers_of(&mut self, kind: Kind) -> &mut Timers {
         match kind {
             Kind::EventTime => &mut self.timers,
             Kind::Clock => &mut self.clock_timers,
