@@ -211,7 +211,7 @@ impl Queue {
         bucket.items.push(item);
     }
 
-    /// An item that was taken out, or that may be: twice does no harm.
+    /// An item that was taken out, and comes before its equals again; or one that is still there: twice does no harm.
     fn put_back(&mut self, item: Item) {
         if item.time != self.last {
             return self.push(item);
@@ -256,8 +256,6 @@ impl Queue {
         if moved.capacity() <= ROOM {
             self.buckets[lowest].items = moved;
         }
-        // nearly always so already: only what was put back may be out of order
-        self.buckets[0].items.sort_by_key(|item| item.serial);
     }
 
     fn peek(&self) -> i64 {
