@@ -18,6 +18,8 @@ pub(crate) enum Column {
     /// Truncated towards zero.
     Avg,
     CountDistinct,
+    /// Interpolated between the values around place `q * (n - 1)`.
+    Percentile(&'static str, f64),
 }
 
 impl Column {
@@ -42,7 +44,7 @@ impl Column {
             Column::Sum => "sum",
             Column::Min => "min",
             Column::Max => "max",
-            Column::Quantile(name, _) => name,
+            Column::Quantile(name, _) | Column::Percentile(name, _) => name,
             Column::Members => "members",
             Column::Avg => "avg",
             Column::CountDistinct => "count_distinct",
@@ -66,15 +68,31 @@ impl Column {
                 values.dedup();
                 values.len() as i64
             }
+            Column::Percentile(_, q) => return Value::near(percentile(&values, *q)),
             Column::Members => return Value::List(rows.iter().map(|(index, _)| *index as i64).collect()),
         })
     }
+}
+
+/// Between the values around place `q * (n - 1)`, in proportion.
+pub(crate) fn percentile(sorted: &[i64], q: f64) -> f64 {
+    let place = q * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[place.floor() as usize] as f64, sorted[place.ceil() as usize] as f64);
+    low + (high - low) * place.fract()
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Value {
     Int(i64),
     List(Vec<i64>),
+    /// A number in millionths: the last bits of a percentile depend on the formula.
+    Millionths(i64),
+}
+
+impl Value {
+    pub(crate) fn near(number: f64) -> Value {
+        Value::Millionths((number * 1e6).round() as i64)
+    }
 }
 
 impl fmt::Display for Value {
@@ -82,13 +100,15 @@ impl fmt::Display for Value {
         match self {
             Value::Int(value) => value.fmt(f),
             Value::List(values) => write!(f, "{values:?}"),
+            Value::Millionths(number) => (*number as f64 / 1e6).fmt(f),
         }
     }
 }
 
-/// Why a window fired, in the order in which an input item makes it happen: the row first, then the watermark.
+/// Why a window fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
+    Early,
     Late,
     OnTime,
 }
@@ -110,7 +130,11 @@ pub(crate) struct Firing {
 impl fmt::Display for Firing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Firing { at, kind, end, start, key, watermark, values } = self;
-        let kind = if *kind == Kind::Late { "late" } else { "on time" };
+        let kind = match kind {
+            Kind::Early => "early",
+            Kind::Late => "late",
+            Kind::OnTime => "on time",
+        };
         write!(f, "{kind} [{start}, {end})")?;
         if let Some(key) = key {
             write!(f, " {key}")?;

@@ -14,6 +14,7 @@ use serde_json::Value as Json;
 use super::engine::window;
 use super::grid::{Form, Shape};
 use super::json::{int, int_or, list, text};
+use super::sessions;
 use super::trace::Trace;
 use super::verdict::{Rule, Verdict};
 
@@ -36,6 +37,9 @@ struct Question {
 pub(crate) type Answer = Result<Vec<(i64, i64)>, String>;
 
 pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
+    if trace.input.iter().all(|question| question["fn"].as_str().is_some_and(sessions::is_about)) {
+        return sessions::check(trace);
+    }
     let mut questions = Vec::new();
     for json in &trace.input {
         match question(json)? {
@@ -60,20 +64,14 @@ pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
 
 /// A question, or what it asks for that is not supported.
 fn question(json: &Json) -> Result<Result<Question, String>, String> {
-    let (function, form) = match text(json, "fn")? {
-        "window_start" => (Function::Start, Form::Tumbling),
-        "tumbling" | "sql_tumble" => (Function::Windows, Form::Tumbling),
-        "sliding" | "sql_hop" => (Function::Windows, Form::Sliding),
-        "sql_cumulate" => (Function::Windows, Form::Cumulate),
-        "session" | "merge" | "intersects" => return Ok(Err("sessions".into())),
+    let (function, form, slide) = match text(json, "fn")? {
+        "window_start" => (Function::Start, Form::Tumbling, "size"),
+        "tumbling" | "sql_tumble" => (Function::Windows, Form::Tumbling, "size"),
+        "sliding" | "sql_hop" => (Function::Windows, Form::Sliding, "slide"),
+        "sql_cumulate" => (Function::Windows, Form::Cumulate, "step"),
         other => return Ok(Err(format!("function {other}"))),
     };
-    let size = int(json, "size")?;
-    let slide = match form {
-        Form::Tumbling => size,
-        Form::Sliding => int(json, "slide")?,
-        Form::Cumulate => int(json, "step")?,
-    };
+    let (size, slide) = (int(json, "size")?, int(json, slide)?);
     let shape = Shape { form, size, slide, offset: int_or(json, "offset", 0)? };
     Ok(Ok(Question { function, ts: int(json, "ts")?, shape }))
 }
@@ -111,12 +109,19 @@ pub(crate) fn windows_of(shape: Shape, times: &[i64]) -> Result<Vec<Answer>, Str
         .build();
     match operator {
         Err(refusal) => Ok(vec![Err(refusal.to_string()); times.len()]),
-        Ok(operator) => collect(operator, &batch).map_err(|error| error.to_string()),
+        Ok(operator) => collect(operator, &batch, times.len())
+            .map(|windows| windows.into_iter().map(Ok).collect())
+            .map_err(|error| error.to_string()),
     }
 }
 
-fn collect(mut operator: WindowOperator, batch: &RecordBatch) -> highwater::Result<Vec<Answer>> {
-    let mut windows = vec![Vec::new(); batch.num_rows()];
+/// The windows that fire for each of so many keys, which are numbers.
+pub(crate) fn collect(
+    mut operator: WindowOperator,
+    batch: &RecordBatch,
+    keys: usize,
+) -> highwater::Result<Vec<Vec<(i64, i64)>>> {
+    let mut windows = vec![Vec::new(); keys];
     let pushed = operator.push(0, batch)?;
     for fired in pushed.fired.iter().chain(&operator.finish()?.fired) {
         let column = |number: usize| fired.column(number).as_primitive::<Int64Type>().values();
@@ -124,7 +129,7 @@ fn collect(mut operator: WindowOperator, batch: &RecordBatch) -> highwater::Resu
             windows[number as usize].push((start, end));
         }
     }
-    Ok(windows.into_iter().map(Ok).collect())
+    Ok(windows)
 }
 
 /// Whether an answer is the expected one, or by which rule it is another.
@@ -156,7 +161,7 @@ fn judge(question: &Question, answer: &Answer, expected: &Json) -> Result<Option
     if flinks == Some(expected) { Ok(Some(Rule::Arithmetic)) } else { Err(first) }
 }
 
-fn pair(json: &Json) -> Result<(i64, i64), String> {
+pub(crate) fn pair(json: &Json) -> Result<(i64, i64), String> {
     match (json[0].as_i64(), json[1].as_i64()) {
         (Some(start), Some(end)) => Ok((start, end)),
         _ => Err(format!("not a window: {json}")),

@@ -11,15 +11,18 @@ use highwater::watermark::{Cadence, END, NONE, Reactivation, WatermarkStrategy};
 use highwater::{Aggregate, LATE_WATERMARK, LateFiring, Output, TimeDelta, Window, WindowOperator};
 
 use super::answer::{Answer, Column, Firing, Kind, Value};
-use super::functions::{CountDistinct, Members};
+use super::functions::{CountDistinct, Members, Percentile};
 use super::grid::{Form, Shape};
 use super::trace::{Item, Row};
+use super::when::{Evictor, Trigger};
 
 /// What to build, from a trace's specification.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) shape: Shape,
     pub(crate) lateness: i64,
+    pub(crate) trigger: Trigger,
+    pub(crate) evictor: Option<Evictor>,
     pub(crate) strategy: WatermarkStrategy,
     pub(crate) cadence: Cadence,
     pub(crate) partitions: usize,
@@ -50,6 +53,9 @@ pub(crate) fn window(shape: Shape) -> Window {
         Form::Tumbling => Window::tumbling(ms(shape.size)),
         Form::Sliding => Window::sliding(ms(shape.size), ms(shape.slide)),
         Form::Cumulate => Window::cumulate(ms(shape.size), ms(shape.slide)),
+        Form::Session => Window::session(ms(shape.size)),
+        Form::SessionByValue => Window::session_by("value"),
+        Form::Global => Window::global(),
     };
     window.offset(ms(shape.offset))
 }
@@ -75,6 +81,7 @@ fn aggregate(column: &Column, rows: usize) -> Aggregate {
         Column::Members => Aggregate::custom("members", Members, "index"),
         Column::Avg => Aggregate::mean("value"),
         Column::CountDistinct => Aggregate::custom("count_distinct", CountDistinct, "value"),
+        Column::Percentile(name, q) => Aggregate::custom(name, Percentile(*q), "value"),
     };
     aggregate.alias(column.name())
 }
@@ -91,9 +98,14 @@ impl Setup {
             .partitions(self.partitions)
             .reactivation(self.reactivation)
             .allowed_lateness(TimeDelta::from_millis(self.lateness))
+            .trigger(self.trigger.engines())
             .late_firing(LateFiring::PerRow)
             .firing_column(true);
         let builder = if self.keyed { builder.key("key") } else { builder };
+        let builder = match self.evictor {
+            Some(evictor) => builder.evictor(evictor.engines()),
+            None => builder,
+        };
         self.columns
             .iter()
             .fold(builder, |builder, column| builder.aggregate(aggregate(column, rows)))
@@ -236,11 +248,16 @@ impl<'a> Driver<'a> {
             return Err(format!("input {index}: the engine rejects a row"));
         }
         for batch in &output.fired {
-            let fired = firings(batch, self.setup.keyed, &self.setup.columns)?;
+            let fired = firings(batch, self.setup)?;
             self.replay.answer.firings.extend(fired.into_iter().map(|mut firing| {
                 firing.at = index;
                 // A row's own firings come before the watermark that it leads to.
-                firing.watermark = if firing.kind == Kind::Late { before } else { after };
+                let by_row = match firing.kind {
+                    Kind::Early => self.setup.trigger.is_early_by_row(),
+                    Kind::Late => true,
+                    Kind::OnTime => false,
+                };
+                firing.watermark = if by_row { before } else { after };
                 firing
             }));
         }
@@ -268,17 +285,18 @@ impl<'a> Driver<'a> {
 }
 
 /// The rows of a batch of results, with no word yet on what caused them.
-fn firings(batch: &RecordBatch, keyed: bool, columns: &[Column]) -> Result<Vec<Firing>, String> {
+fn firings(batch: &RecordBatch, setup: &Setup) -> Result<Vec<Firing>, String> {
     let named = |name: &str| {
         batch.column_by_name(name).ok_or_else(|| format!("the engine's results have no column {name:?}"))
     };
     let (starts, ends) = (named("window_start")?, named("window_end")?);
     let (starts, ends) = (starts.as_primitive::<Int64Type>(), ends.as_primitive::<Int64Type>());
     let labels = named("firing")?.as_string::<i32>();
-    let keys = if keyed { Some(named("key")?.as_string::<i32>()) } else { None };
-    let results = columns.iter().map(|column| named(column.name())).collect::<Result<Vec<_>, _>>()?;
+    let keys = if setup.keyed { Some(named("key")?.as_string::<i32>()) } else { None };
+    let results = setup.columns.iter().map(|column| named(column.name())).collect::<Result<Vec<_>, _>>()?;
     let firing = |row: usize| {
         let kind = match labels.value(row) {
+            "early" => Kind::Early,
             "late" => Kind::Late,
             "on_time" => Kind::OnTime,
             other => return Err(format!("an unexpected firing: {other}")),
@@ -290,18 +308,23 @@ fn firings(batch: &RecordBatch, keyed: bool, columns: &[Column]) -> Result<Vec<F
             start: starts.value(row),
             key: keys.map(|keys| keys.value(row).to_owned()),
             watermark: NONE,
-            values: results.iter().map(|result| value(result, row)).collect::<Result<_, _>>()?,
+            values: (setup.columns.iter().zip(&results))
+                .map(|(column, result)| value(column, result, row))
+                .collect::<Result<_, _>>()?,
         })
     };
     (0..batch.num_rows()).map(firing).collect()
 }
 
-fn value(column: &ArrayRef, row: usize) -> Result<Value, String> {
+fn value(of: &Column, column: &ArrayRef, row: usize) -> Result<Value, String> {
     if column.is_null(row) {
         return Err("an unexpected null".into());
     }
     Ok(match column.data_type() {
         DataType::Int64 => Value::Int(column.as_primitive::<Int64Type>().value(row)),
+        DataType::Float64 if matches!(of, Column::Percentile(..)) => {
+            Value::near(column.as_primitive::<Float64Type>().value(row))
+        }
         // Of whole numbers: an exact quantile is one, and Flink's average drops the fraction.
         DataType::Float64 => Value::Int(column.as_primitive::<Float64Type>().value(row) as i64),
         DataType::List(_) => {

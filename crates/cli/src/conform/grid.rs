@@ -21,6 +21,12 @@ pub(crate) enum Form {
     Sliding,
     /// Each a step longer than the one before, up to the size.
     Cumulate,
+    /// Rows no further apart than the size, which is the gap.
+    Session,
+    /// Each row's value is its gap.
+    SessionByValue,
+    /// One for all time.
+    Global,
 }
 
 /// A window that holds a time.
@@ -36,18 +42,49 @@ pub(crate) struct Held {
     pub(crate) gone: i64,
 }
 
+impl Held {
+    /// A window in arithmetic that has room, its bounds clipped to 64 bits. One whose end was clipped is due at the end of
+    /// input.
+    pub(crate) fn exact((start, end): (i128, i128), lateness: i64) -> Held {
+        let at = |watermark: i128| if end > i128::from(i64::MAX) { END } else { clip(watermark) };
+        let (due, gone) = (at(end - 1), at(end - 1 + i128::from(lateness)));
+        Held { id: (start, end), start: clip(start), end: clip(end), due, gone }
+    }
+
+    /// A window as Flink sees it, whose bounds have wrapped around to fit 64 bits.
+    pub(crate) fn wrapping((start, end): (i128, i128), lateness: i64) -> Held {
+        let (from, to) = (start as i64, end as i64);
+        let due = to.wrapping_sub(1);
+        let gone = due.checked_add(lateness).unwrap_or(END);
+        Held { id: (start, end), start: from, end: to, due, gone }
+    }
+
+    /// The bounds of the session of one row, either way. Ends that no time can come to are alike.
+    pub(crate) fn alone(ts: i64, gap: i64, wrapping: bool) -> (i128, i128) {
+        let (start, end) = (i128::from(ts), i128::from(ts) + i128::from(gap));
+        (start, if wrapping { i128::from(ts.wrapping_add(gap)) } else { end.min(i128::from(i64::MAX) + 1) })
+    }
+}
+
 /// No trace has a row in more windows than this; a wrapped loop of Flink's would.
 const MAX_WINDOWS: usize = 10_000_000;
 
 impl Shape {
-    /// The windows of a time by the definition, earliest first, in arithmetic that has room and with bounds clipped to 64
-    /// bits. One whose end was clipped is due at the end of input.
+    /// The gap of sessions, for a row of this value.
+    pub(crate) fn gap(&self, value: i64) -> Option<i64> {
+        match self.form {
+            Form::Session => Some(self.size),
+            Form::SessionByValue => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The windows of a time by the definition, earliest first; not those of sessions.
     pub(crate) fn exact(&self, ts: i64, lateness: i64) -> Vec<Held> {
-        let held = |(start, end): (i128, i128)| {
-            let at = |watermark: i128| if end > i128::from(i64::MAX) { END } else { clip(watermark) };
-            let (due, gone) = (at(end - 1), at(end - 1 + i128::from(lateness)));
-            Held { id: (start, end), start: clip(start), end: clip(end), due, gone }
-        };
+        let held = |bounds: (i128, i128)| Held::exact(bounds, lateness);
+        if self.form == Form::Global {
+            return vec![held((i64::MIN.into(), i128::from(i64::MAX) + 1))];
+        }
         let [ts, size, slide, offset] = [ts, self.size, self.slide, self.offset].map(i128::from);
         if self.form == Form::Cumulate {
             // those of the block around ts that end after it; of those whose end is clipped only the first
@@ -85,14 +122,15 @@ impl Shape {
         if self.form == Form::Cumulate {
             return None;
         }
+        if self.form == Form::Global {
+            return Some(self.exact(ts, lateness));
+        }
         let tumbling = self.form == Form::Tumbling;
         let mut windows = Vec::new();
         let mut start = self.flinks_start(ts);
         while tumbling || start > ts.wrapping_sub(self.size) {
             let end = start.wrapping_add(self.size);
-            let due = end.wrapping_sub(1);
-            let gone = due.checked_add(lateness).unwrap_or(END);
-            windows.push(Held { id: (start.into(), end.into()), start, end, due, gone });
+            windows.push(Held::wrapping((start.into(), end.into()), lateness));
             if tumbling {
                 break;
             }

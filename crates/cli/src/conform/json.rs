@@ -14,6 +14,10 @@ pub(crate) fn int(value: &Value, field: &str) -> Result<i64, String> {
     value[field].as_i64().ok_or_else(|| wanted(value, field, "a 64-bit integer"))
 }
 
+pub(crate) fn float(value: &Value, field: &str) -> Result<f64, String> {
+    value[field].as_f64().ok_or_else(|| wanted(value, field, "a number"))
+}
+
 /// An integer that may be left out.
 pub(crate) fn int_or(value: &Value, field: &str, otherwise: i64) -> Result<i64, String> {
     if value[field].is_null() { Ok(otherwise) } else { int(value, field) }

@@ -16,11 +16,14 @@ mod json;
 mod merge;
 mod model;
 mod naive_merge;
+mod pane;
 mod process;
+mod sessions;
 mod sql;
 mod timers;
 mod trace;
 mod verdict;
+mod when;
 mod window;
 
 use std::io::{self, Write};

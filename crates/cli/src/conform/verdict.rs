@@ -27,6 +27,8 @@ pub(crate) enum Rule {
     SqlWatermark,
     /// The size need not be a multiple of the slide.
     SqlWindow,
+    /// Multiples of a trigger's interval are found by floor division.
+    TriggerInterval,
 }
 
 impl fmt::Display for Rule {
@@ -43,6 +45,7 @@ impl fmt::Display for Rule {
             Rule::TimerTies => "rule 20: timer ties",
             Rule::SqlWatermark => "SQL watermark from 0",
             Rule::SqlWindow => "SQL window sizes",
+            Rule::TriggerInterval => "triggers before 1970",
         })
     }
 }

@@ -1,42 +1,34 @@
 //! Streams through a window operator.
 
 use highwater::TimeDelta;
-use highwater::watermark::{Cadence, Reactivation, WatermarkStrategy};
+use highwater::watermark::{Cadence, END, Reactivation, WatermarkStrategy};
 use serde_json::Value as Json;
 
 use super::answer::{Answer, Column, Firing, Kind, Value, list_difference};
 use super::engine::{Driver, Replay, Setup};
 use super::grid::{Form, Shape};
-use super::json::{flag, index, indices, int, int_or, list, text};
+use super::json::{flag, float, index, indices, int, int_or, list, text};
 use super::model::{Model, Rules};
 use super::trace::{Item, Trace};
 use super::verdict::{Rule, Verdict};
+use super::when::{Evictor, Trigger};
 
-/// What the engine has no answer to; `None` if it has.
-fn not_supported(spec: &Json) -> Result<Option<String>, String> {
-    let window = text(&spec["window"], "kind")?;
-    if let Some(what) = kind_not_supported(window) {
-        return Ok(Some(what));
+/// How windows fire and what they keep; or what the engine has no answer to.
+fn supported(spec: &Json) -> Result<Result<(Trigger, Option<Evictor>), String>, String> {
+    if let Some(what) = kind_not_supported(text(&spec["window"], "kind")?) {
+        return Ok(Err(what));
     }
-    let trigger = &spec["trigger"];
-    let trigger = if trigger.is_null() { "default" } else { text(trigger, "kind")? };
-    if !["default", "event_time"].contains(&trigger) {
-        return Ok(Some(format!("trigger {trigger}")));
+    if let Some(unknown) = list(spec, "aggregates")?.iter().find(|name| column(name).is_err()) {
+        return Ok(Err(format!("aggregate {unknown}")));
     }
-    if !spec["evictor"].is_null() {
-        return Ok(Some("evictors".into()));
-    }
-    let unknown = list(spec, "aggregates")?.iter().find(|name| column(name).is_err());
-    Ok(unknown.map(|name| format!("aggregate {name}")))
+    let (trigger, evictor) = (Trigger::read(spec)?, Evictor::read(spec)?);
+    Ok(trigger.and_then(|trigger| Ok((trigger, evictor?))))
 }
 
 /// Why windows of this kind are not supported.
 pub(crate) fn kind_not_supported(kind: &str) -> Option<String> {
-    match kind {
-        "tumbling" | "sliding" | "cumulate" => None,
-        "session" | "session_dynamic" => Some("sessions".into()),
-        other => Some(format!("{other} windows")),
-    }
+    let known = ["tumbling", "sliding", "cumulate", "session", "session_dynamic", "global"];
+    (!known.contains(&kind)).then(|| format!("{kind} windows"))
 }
 
 fn column(name: &Json) -> Result<Column, String> {
@@ -45,11 +37,14 @@ fn column(name: &Json) -> Result<Column, String> {
 
 /// The shape of windows in a specification.
 pub(crate) fn shape(window: &Json) -> Result<Shape, String> {
-    let size = int(window, "size_ms")?;
-    let (form, slide) = match text(window, "kind")? {
-        "tumbling" => (Form::Tumbling, size),
-        "sliding" => (Form::Sliding, int(window, "slide_ms")?),
-        "cumulate" => (Form::Cumulate, int(window, "step_ms")?),
+    let size = || int(window, "size_ms");
+    let (form, size, slide) = match text(window, "kind")? {
+        "tumbling" => (Form::Tumbling, size()?, size()?),
+        "sliding" => (Form::Sliding, size()?, int(window, "slide_ms")?),
+        "cumulate" => (Form::Cumulate, size()?, int(window, "step_ms")?),
+        "session" => (Form::Session, int(window, "gap_ms")?, 1),
+        "session_dynamic" => (Form::SessionByValue, 1, 1),
+        "global" => (Form::Global, 1, 1),
         other => return Err(format!("unknown windows {other:?}")),
     };
     Ok(Shape { form, size, slide, offset: int_or(window, "offset_ms", 0)? })
@@ -87,7 +82,7 @@ pub(crate) fn watermarks(spec: &Json) -> Result<Watermarks, String> {
     Ok(Watermarks { strategy, cadence, partitions, reactivation })
 }
 
-fn setup(spec: &Json) -> Result<Setup, String> {
+fn setup(spec: &Json, trigger: Trigger, evictor: Option<Evictor>) -> Result<Setup, String> {
     let Watermarks { strategy, cadence, partitions, reactivation } = watermarks(spec)?;
     let mut columns = list(spec, "aggregates")?.iter().map(column).collect::<Result<Vec<_>, _>>()?;
     if flag(spec, "members") {
@@ -96,6 +91,8 @@ fn setup(spec: &Json) -> Result<Setup, String> {
     Ok(Setup {
         shape: shape(&spec["window"])?,
         lateness: int(spec, "allowed_lateness_ms")?,
+        trigger,
+        evictor,
         strategy,
         cadence,
         partitions,
@@ -107,27 +104,20 @@ fn setup(spec: &Json) -> Result<Setup, String> {
 }
 
 pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
-    if let Some(what) = not_supported(&trace.spec)? {
-        return Ok(Verdict::NotSupported(what));
-    }
-    let (setup, items) = (setup(&trace.spec)?, trace.items()?);
+    let (trigger, evictor) = match supported(&trace.spec)? {
+        Ok(supported) => supported,
+        Err(what) => return Ok(Verdict::NotSupported(what)),
+    };
+    let (setup, items) = (setup(&trace.spec, trigger, evictor)?, trace.items()?);
     if trace.is_refused() {
         return refused(&setup, &items, &trace.expected);
     }
     let replay = replay(&setup, &items)?;
     let mut rules = Vec::new();
-    let expected = expected(trace, &setup.columns, &mut rules)?;
+    let expected = expected(trace, &setup, &mut rules)?;
     let side_output = flag(&trace.spec, "late_side_output");
     check_counter(&expected, index(&trace.expected, "dropped")?, side_output, &mut rules)?;
-    let model = Model {
-        shape: setup.shape,
-        lateness: setup.lateness,
-        keyed: setup.keyed,
-        columns: &setup.columns,
-        input: &items,
-        watermarks: &expected.watermarks,
-        filter_late: false,
-    };
+    let model = Model { setup: &setup, input: &items, watermarks: &expected.watermarks };
     rules.extend(explain(&replay, &expected, &model)?);
     Ok(Verdict::of(rules))
 }
@@ -135,10 +125,6 @@ pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
 /// Pushes the rows one by one, and once more in runs; both must say the same in the same order.
 pub(crate) fn replay(setup: &Setup, items: &[Item]) -> Result<Replay, String> {
     let replay = Driver::new(setup, items)?.row_by_row()?;
-    if let Some(at) = replay.answer.firings.windows(2).position(|pair| order(&pair[0]) > order(&pair[1])) {
-        let (first, second) = (&replay.answer.firings[at], &replay.answer.firings[at + 1]);
-        return Err(format!("the engine's firings are out of order: {first}, then {second}"));
-    }
     if setup.filter_late {
         return Ok(replay);
     }
@@ -155,9 +141,18 @@ pub(crate) fn replay(setup: &Setup, items: &[Item]) -> Result<Replay, String> {
     }
 }
 
-/// The order that the engine promises: the row's late firings, then the watermark's, by end, then start.
-fn order(firing: &Firing) -> (usize, Kind, i64, i64) {
-    (firing.at, firing.kind, firing.end, firing.start)
+/// Whether the engine's answer is that of the model by our rules, in the order that is promised.
+pub(crate) fn by_our_rules(found: &Answer, model: &Model<'_>) -> Result<(), String> {
+    let ours = model.in_order(Rules::default())?;
+    if let Some(different) = Answer::difference(&found.clone().canonical(), &ours.clone().canonical()) {
+        return Err(different);
+    }
+    let order = |firing: &Firing| (firing.at, firing.kind, firing.start, firing.end);
+    let mut pairs = found.firings.iter().zip(&ours.firings);
+    match pairs.find(|(found, ours)| order(found) != order(ours)) {
+        Some((found, ours)) => Err(format!("the engine's firings are out of order: {found} before {ours}")),
+        None => Ok(()),
+    }
 }
 
 /// Flink's drop counter: the dropped rows, or nothing where there is a side output for them.
@@ -185,40 +180,43 @@ pub(crate) fn explain(replay: &Replay, expected: &Answer, model: &Model<'_>) -> 
     if replay.no_window != gaps {
         return Err(format!("rows in no window: expected {gaps}, got {}", replay.no_window));
     }
-    let Some(first) = Answer::difference(&found, expected) else { return Ok(Vec::new()) };
+    let ours = by_our_rules(&replay.answer, model);
+    let Some(first) = Answer::difference(&found, expected) else { return ours.map(|()| Vec::new()) };
     if found.watermarks != expected.watermarks {
         return Err(first);
     }
-    if let Some(different) = Answer::difference(&found, &model.answer(Rules::default())?) {
-        return Err(format!("{first}; by our rules: {different}"));
-    }
-    for (wrapping, gaps_late) in [(false, true), (true, false), (true, true)] {
-        if model.answer(Rules { wrapping, gaps_late })? == *expected {
-            let gaps = gaps_late.then_some(Rule::Gap);
-            return Ok(gaps.into_iter().chain(wrapping.then_some(Rule::Arithmetic)).collect());
+    ours.map_err(|different| format!("{first}; by our rules: {different}"))?;
+    // every choice of the three, the smaller ones first
+    for [wrapping, truncating, gaps_late] in (1..8).map(|choice| [4, 2, 1].map(|bit| choice & bit > 0)) {
+        if model.answer(Rules { wrapping, gaps_late, truncating })? == *expected {
+            let rules = [
+                gaps_late.then_some(Rule::Gap),
+                truncating.then_some(Rule::TriggerInterval),
+                wrapping.then_some(Rule::Arithmetic),
+            ];
+            return Ok(rules.into_iter().flatten().collect());
         }
     }
     Err(first)
 }
 
 /// The trace's answer, checked for what it says twice.
-fn expected(trace: &Trace, columns: &[Column], rules: &mut Vec<Rule>) -> Result<Answer, String> {
+fn expected(trace: &Trace, setup: &Setup, rules: &mut Vec<Rule>) -> Result<Answer, String> {
     let answer = &trace.expected;
     let mut firings = Vec::new();
-    let mut last: Option<(usize, Kind, i64)> = None;
-    for (number, firing) in list(answer, "firings")?.iter().enumerate() {
+    let mut last: Option<(usize, bool, i64)> = None;
+    for (number, json) in list(answer, "firings")?.iter().enumerate() {
         let at = |error: String| format!("expected.firings[{number}]: {error}");
-        let firing = expected_firing(firing, columns).map_err(at)?;
+        let firing = expected_firing(json, setup).map_err(at)?;
         // Timers come by time. A row's windows come latest start first, where ours come by end, then start.
-        let is_late = firing.kind == Kind::Late;
-        let order = match is_late {
-            true => (firing.at, firing.kind, firing.start.wrapping_neg()),
-            false => (firing.at, firing.kind, firing.end.wrapping_sub(1)),
+        let order = match json["cause"] == "timer" {
+            true => (firing.at, true, int(json, "timer_ts").map_err(at)?),
+            false => (firing.at, false, firing.start.wrapping_neg()),
         };
         if last.is_some_and(|last| last > order) {
             return Err(format!("expected.firings[{number}] is out of order"));
         }
-        if is_late && last.is_some_and(|last| (last.0, last.1) == (order.0, order.1)) {
+        if !order.1 && last.is_some_and(|last| (last.0, last.1) == (order.0, order.1)) {
             rules.push(Rule::RefireOrder);
         }
         last = Some(order);
@@ -251,11 +249,19 @@ pub(crate) fn expected_watermarks(trace: &Trace) -> Result<Vec<(usize, i64)>, St
     Ok(watermarks)
 }
 
-fn expected_firing(json: &Json, columns: &[Column]) -> Result<Firing, String> {
-    let (start, end) = (int(json, "start")?, int(json, "end")?);
-    let last = end.wrapping_sub(1);
+fn expected_firing(json: &Json, setup: &Setup) -> Result<Firing, String> {
+    // a window for all time has no bounds
+    let (start, end, last) = match setup.shape.form {
+        Form::Global if json["start"].is_null() && json["end"].is_null() => (i64::MIN, END, END),
+        Form::Global => return Err("a window for all time has bounds".into()),
+        _ => (int(json, "start")?, int(json, "end")?, int(json, "end")?.wrapping_sub(1)),
+    };
+    let trigger = setup.trigger;
+    let (by_time, by_row) = (trigger.is_early_by_time(), trigger.is_early_by_row());
     let kind = match (text(json, "firing")?, text(json, "cause")?) {
-        ("main", "timer") if int(json, "timer_ts")? == last => Kind::OnTime,
+        ("main", "timer") if trigger.is_by_time() && int(json, "timer_ts")? == last => Kind::OnTime,
+        ("early", "timer") if by_time && int(json, "timer_ts")? < last => Kind::Early,
+        ("early", "element") if by_row => Kind::Early,
         ("late", "element") => Kind::Late,
         (firing, cause) => return Err(format!("a {firing} firing by {cause} is not one of this trigger")),
     };
@@ -269,7 +275,7 @@ fn expected_firing(json: &Json, columns: &[Column]) -> Result<Firing, String> {
         start,
         key: Some(text(json, "key")?.into()),
         watermark: int(json, "watermark")?,
-        values: expected_values(json, columns)?,
+        values: expected_values(json, &setup.columns)?,
     })
 }
 
@@ -280,6 +286,7 @@ pub(crate) fn expected_values(json: &Json, columns: &[Column]) -> Result<Vec<Val
             let members = indices(json, column.name())?;
             Ok(Value::List(members.into_iter().map(|index| index as i64).collect()))
         }
+        Column::Percentile(name, _) => float(json, name).map(Value::near),
         _ => int(json, column.name()).map(Value::Int),
     };
     columns.iter().map(value).collect()
@@ -290,13 +297,16 @@ pub(crate) fn expected_values(json: &Json, columns: &[Column]) -> Result<Vec<Val
 fn refused(setup: &Setup, items: &[Item], expected: &Json) -> Result<Verdict, String> {
     let message = text(expected, "message")?;
     let Shape { size, slide, offset, .. } = setup.shape;
+    let no_gap = |item: &Item| matches!(item, Item::Row(row) if setup.shape.gap(row.value).is_some_and(|gap| gap <= 0));
+    let no_gap = items.iter().any(no_gap);
     let reason = match () {
         () if setup.lateness < 0 => Some(("lateness", "allowed_lateness")),
         () if size <= 0 => Some(("size", "window size")),
         () if slide <= 0 => Some(("slide", "window slide")),
+        () if no_gap => Some(("gap", "session gap")),
         () => None,
     };
-    let answer = Driver::new(setup, items).map(|_| ());
+    let answer = Driver::new(setup, items).and_then(Driver::row_by_row).map(|_| ());
     match (reason, answer) {
         (Some((theirs, ours)), Err(error)) if message.contains(theirs) && error.contains(ours) => {
             Ok(Verdict::Ok)
@@ -313,18 +323,6 @@ fn refused(setup: &Setup, items: &[Item], expected: &Json) -> Result<Verdict, St
 /// What Flink refuses and we take has the answer of the definition.
 pub(crate) fn taken_anyway(setup: &Setup, items: &[Item]) -> Result<(), String> {
     let replay = replay(setup, items)?;
-    let model = Model {
-        shape: setup.shape,
-        lateness: setup.lateness,
-        keyed: setup.keyed,
-        columns: &setup.columns,
-        input: items,
-        watermarks: &replay.answer.watermarks,
-        filter_late: setup.filter_late,
-    };
-    let by_definition = model.answer(Rules::default())?;
-    match Answer::difference(&replay.answer.canonical(), &by_definition) {
-        Some(different) => Err(format!("by our rules: {different}")),
-        None => Ok(()),
-    }
+    let model = Model { setup, input: items, watermarks: &replay.answer.watermarks };
+    by_our_rules(&replay.answer, &model).map_err(|different| format!("by our rules: {different}"))
 }
