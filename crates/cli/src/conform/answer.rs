@@ -152,16 +152,19 @@ pub(crate) struct Answer {
     pub(crate) late: Vec<usize>,
     /// The merged watermark after the input items that moved it.
     pub(crate) watermarks: Vec<(usize, i64)>,
+    /// The times that the watermark has come to when windows fire, by input item. The engine does not say.
+    pub(crate) timers: Vec<(usize, i64)>,
 }
 
 impl Answer {
     /// Brings the firings into an order that does not depend on who gave the answer.
     pub(crate) fn canonical(mut self) -> Answer {
         self.firings.sort();
+        self.timers.sort_unstable();
         self
     }
 
-    /// The first thing in which `found` is not as `expected`; both canonical.
+    /// The first thing in which `found` is not as `expected`, but for timers; both canonical.
     pub(crate) fn difference(found: &Answer, expected: &Answer) -> Option<String> {
         list_difference("watermark", &found.watermarks, &expected.watermarks, |(at, value)| {
             format!("{value} after input {at}")

@@ -40,7 +40,7 @@ type Place = ((i128, i128), Option<String>);
 
 /// Where a firing stands among the others: by input item, a row's own before those of the watermark, these by the time that
 /// the watermark has come to; by end, then start.
-type Order = (usize, bool, i128, i64, i64);
+type Order = (usize, bool, i64, i64, i64);
 
 struct State<'a> {
     rules: Rules,
@@ -73,8 +73,10 @@ impl<'a> Model<'a> {
         }
         let State { mut firings, late, .. } = state;
         firings.sort_by_key(|(order, _)| *order);
+        let timer = |&((at, by_watermark, time, ..), _): &(Order, Firing)| by_watermark.then_some((at, time));
+        let timers = firings.iter().filter_map(timer).collect();
         let firings = firings.into_iter().map(|(_, firing)| firing).collect();
-        Ok(Answer { firings, late, watermarks: self.watermarks.to_vec() })
+        Ok(Answer { firings, late, watermarks: self.watermarks.to_vec(), timers })
     }
 
     /// How many rows are in no window, by the definition.
@@ -126,13 +128,13 @@ impl<'a> Model<'a> {
         for ((_, key), pane) in open.iter_mut().filter(|(_, pane)| !pane.due) {
             // what never ends has nothing before the end of input
             let endless = pane.held.due == END && watermark == END;
-            let last = i128::from(pane.held.due);
+            let last = pane.held.due;
             while let (When::EarlyEventTime(interval), Some(time)) = (self.setup.trigger.when, pane.early)
                 && time < last
-                && time <= watermark.into()
+                && time <= watermark
                 && !endless
             {
-                pane.early = Some((time + i128::from(interval)).min(last));
+                pane.early = Some(time.saturating_add(interval).min(last));
                 state.fire(pane, self.setup, key, Kind::Early, (at, Some(time)));
             }
             pane.due = state.reached(pane.held.due);
@@ -186,7 +188,7 @@ impl<'a> State<'a> {
         setup: &Setup,
         key: &Option<String>,
         kind: Kind,
-        (at, time): (usize, Option<i128>),
+        (at, time): (usize, Option<i64>),
     ) {
         let Some(values) = pane.fire(setup) else { return };
         let Held { start, end, .. } = pane.held;

@@ -16,7 +16,7 @@ pub(crate) struct Pane<'a> {
     rows: Vec<(usize, &'a Row)>,
     counted: u64,
     /// When it fires early next.
-    pub(crate) early: Option<i128>,
+    pub(crate) early: Option<i64>,
     /// The value at the last firing.
     mark: Option<i64>,
 }
@@ -53,7 +53,8 @@ impl<'a> Pane<'a> {
             When::EarlyEventTime(interval) => {
                 let (ts, interval) = (i128::from(row.ts), i128::from(interval));
                 let behind = if rules.truncating { ts % interval } else { ts.rem_euclid(interval) };
-                self.early.get_or_insert((ts - behind + interval).min(self.held.due.into()));
+                let next = (ts - behind + interval).min(self.held.due.into()) as i64;
+                self.early.get_or_insert(next);
                 false
             }
             When::Delta(threshold) => {

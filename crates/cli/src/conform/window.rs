@@ -142,7 +142,8 @@ pub(crate) fn replay(setup: &Setup, items: &[Item]) -> Result<Replay, String> {
 }
 
 /// Whether the engine's answer is that of the model by our rules, in the order that is promised.
-pub(crate) fn by_our_rules(found: &Answer, model: &Model<'_>) -> Result<(), String> {
+/// Returns the model's.
+pub(crate) fn by_our_rules(found: &Answer, model: &Model<'_>) -> Result<Answer, String> {
     let ours = model.in_order(Rules::default())?;
     if let Some(different) = Answer::difference(&found.clone().canonical(), &ours.clone().canonical()) {
         return Err(different);
@@ -151,7 +152,7 @@ pub(crate) fn by_our_rules(found: &Answer, model: &Model<'_>) -> Result<(), Stri
     let mut pairs = found.firings.iter().zip(&ours.firings);
     match pairs.find(|(found, ours)| order(found) != order(ours)) {
         Some((found, ours)) => Err(format!("the engine's firings are out of order: {found} before {ours}")),
-        None => Ok(()),
+        None => Ok(ours.canonical()),
     }
 }
 
@@ -181,13 +182,21 @@ pub(crate) fn explain(replay: &Replay, expected: &Answer, model: &Model<'_>) -> 
         return Err(format!("rows in no window: expected {gaps}, got {}", replay.no_window));
     }
     let ours = by_our_rules(&replay.answer, model);
-    let Some(first) = Answer::difference(&found, expected) else { return ours.map(|()| Vec::new()) };
+    let Some(first) = Answer::difference(&found, expected) else {
+        let show = |(at, time): &(usize, i64)| format!("{time} at input {at}");
+        let different = list_difference("timer", &ours?.timers, &expected.timers, show);
+        return different.map_or(Ok(Vec::new()), Err);
+    };
     if found.watermarks != expected.watermarks {
         return Err(first);
     }
     ours.map_err(|different| format!("{first}; by our rules: {different}"))?;
-    // every choice of the three, the smaller ones first
-    for [wrapping, truncating, gaps_late] in (1..8).map(|choice| [4, 2, 1].map(|bit| choice & bit > 0)) {
+    // every choice of those that can matter, the smaller ones first
+    let can = [true, model.setup.trigger.is_early_by_time(), gaps > 0];
+    let choices = (1..8).map(|choice| [4, 2, 1].map(|bit| choice & bit > 0));
+    for [wrapping, truncating, gaps_late] in
+        choices.filter(|choice| choice.iter().zip(can).all(|(chosen, can)| can || !chosen))
+    {
         if model.answer(Rules { wrapping, gaps_late, truncating })? == *expected {
             let rules = [
                 gaps_late.then_some(Rule::Gap),
@@ -203,7 +212,7 @@ pub(crate) fn explain(replay: &Replay, expected: &Answer, model: &Model<'_>) -> 
 /// The trace's answer, checked for what it says twice.
 fn expected(trace: &Trace, setup: &Setup, rules: &mut Vec<Rule>) -> Result<Answer, String> {
     let answer = &trace.expected;
-    let mut firings = Vec::new();
+    let (mut firings, mut timers) = (Vec::new(), Vec::new());
     let mut last: Option<(usize, bool, i64)> = None;
     for (number, json) in list(answer, "firings")?.iter().enumerate() {
         let at = |error: String| format!("expected.firings[{number}]: {error}");
@@ -219,6 +228,7 @@ fn expected(trace: &Trace, setup: &Setup, rules: &mut Vec<Rule>) -> Result<Answe
         if !order.1 && last.is_some_and(|last| (last.0, last.1) == (order.0, order.1)) {
             rules.push(Rule::RefireOrder);
         }
+        timers.extend(order.1.then_some((order.0, order.2)));
         last = Some(order);
         firings.push(firing);
     }
@@ -228,7 +238,7 @@ fn expected(trace: &Trace, setup: &Setup, rules: &mut Vec<Rule>) -> Result<Answe
     if !other.is_empty() {
         return Err("expected: rows are late by both side output and counter".into());
     }
-    Ok(Answer { firings, late, watermarks: expected_watermarks(trace)? }.canonical())
+    Ok(Answer { firings, late, watermarks: expected_watermarks(trace)?, timers }.canonical())
 }
 
 /// The watermarks that reach the operator. At the end of input Flink's channels end one after the other, which can show in
@@ -324,5 +334,5 @@ fn refused(setup: &Setup, items: &[Item], expected: &Json) -> Result<Verdict, St
 pub(crate) fn taken_anyway(setup: &Setup, items: &[Item]) -> Result<(), String> {
     let replay = replay(setup, items)?;
     let model = Model { setup, input: items, watermarks: &replay.answer.watermarks };
-    by_our_rules(&replay.answer, &model).map_err(|different| format!("by our rules: {different}"))
+    by_our_rules(&replay.answer, &model).map(|_| ()).map_err(|different| format!("by our rules: {different}"))
 }
