@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use highwater::TimeDelta;
 
+use crate::firing::FiringArgs;
 use crate::shape::ShapeArgs;
 use crate::{bench, conform, duration, generate};
 
@@ -62,6 +63,12 @@ Examples:
       every hour, what each tenant has spent since midnight UTC
   highwater window calls.parquet --time ts --key tenant --tumble '1 month' --zone Europe/Berlin --bound 20s --agg 'sum(usd)'
       the bill of each calendar month in Berlin
+  highwater window calls.parquet --time ts --key user --session 30m --bound 20s --agg count --agg 'sum(usd) as usd'
+      each user's sessions: calls no more than half an hour apart
+  highwater window calls.parquet --time ts --key tenant --tumble 1h --bound 20s --early-every 5m --mode retract --firing
+      the calls of each hour, with a first result every five minutes; each takes back the one before it
+  highwater window trips.csv --time ts --key car --global --ascending --trigger-delta odometer,100 --agg 'last(odometer)'
+      a result whenever a car has gone another hundred kilometers
 
 Order of rows:
   Every input is a partition, unless --partition-by splits them. The order of rows inside an input never changes.
@@ -84,6 +91,18 @@ Calendar windows:
   23 to 25 hours, and an hour that comes twice is two windows. Window bounds are written as the event time is: those
   of Berlin's days in UTC, if the column is in UTC. Without --zone days have 24 hours and begin at midnight UTC, and
   weeks begin on Thursdays, as 1970 did.
+
+Sessions:
+  A row belongs from its time to its time + GAP, and rows of a key that touch or overlap in this are one session: a row
+  exactly GAP after another joins it. A session ends GAP after its last row. A row that comes late is first put with the
+  sessions it touches, which it can make one, and only then judged. --session-by takes each row's gap from a column; a
+  gap that is null, zero or negative is an error.
+
+Early results and retractions:
+  --early-count and --early-every add results to those at the end of a window; --trigger-count and --trigger-delta take
+  their place. Results are full values (--mode accumulate), what is new (discard), or full values after a copy of the
+  result that they replace, with true in the column retraction (retract): the sum over all results, retractions
+  counted negative, is right at any moment, also where sessions merge.
 
 Text inputs:
   The columns of CSV and NDJSON are inferred from the first 1,000 rows; --schema overrides. ISO 8601 text in the time
@@ -215,6 +234,9 @@ pub struct WindowArgs {
     /// Window options.
     #[command(flatten)]
     pub shape: ShapeArgs,
+    /// Firing options.
+    #[command(flatten)]
+    pub firing: FiringArgs,
     /// Watermark options.
     #[command(flatten)]
     pub watermark: WatermarkArgs,

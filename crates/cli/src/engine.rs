@@ -38,7 +38,11 @@ pub(crate) fn build(
             OnNull::Error => NullPolicy::Error,
             OnNull::Drop => NullPolicy::Drop,
         })
-        .firing_column(args.shape.firing)
+        .trigger(args.firing.trigger())
+        .result_mode(args.firing.mode())
+        .firing_column(args.firing.firing)
+        .firing_number_column(args.firing.firing_number)
+        .window_time_column(args.firing.window_time)
         .sort_by_key(args.shape.sort)
         .limits(limits(args))
         .partitions(partitions)
@@ -118,9 +122,11 @@ pub(crate) fn in_flags(error: &Error, args: &WindowArgs) -> String {
         "ingest_time" => "--ingest-time".into(),
         "max_future" => "--max-future".into(),
         "key" => "--key".into(),
-        "window" | "window size" | "window slide" | "window step" => {
+        "window" | "window size" | "window slide" | "window step" | "session gap" => {
             args.shape.flag().unwrap_or_default().into()
         }
+        "trigger" | "trigger interval" => args.firing.flag().unwrap_or_default().into(),
+        "result_mode" => "--mode".into(),
         "window zone" => "--zone".into(),
         "window offset" => "--offset".into(),
         "allowed_lateness" => "--lateness".into(),

@@ -5,6 +5,7 @@ pub mod aggregates;
 pub mod args;
 pub mod duration;
 pub mod failure;
+pub mod firing;
 pub mod shape;
 
 // `highwater window`, in the order in which rows pass.

@@ -9,6 +9,7 @@ use highwater::Window;
 use crate::aggregates::Parsed;
 use crate::args::{OutputFormat, WindowArgs};
 use crate::failure::{Failure, Outcome};
+use crate::firing::refuse_contradictions;
 use crate::output::{format_of, is_stdout};
 
 /// The windows, and the format of each output.
@@ -25,7 +26,9 @@ impl WindowArgs {
         if self.shape.flag().is_none() {
             return Some(
                 "choose the windows: --tumble SIZE (one after the other), --hop SIZE,SLIDE (overlapping, a new one every \
-                 SLIDE), or --cumulate SIZE,STEP (one after the other, with a result so far after every STEP)",
+                 SLIDE), --cumulate SIZE,STEP (one after the other, with a result so far after every STEP), --session GAP (rows \
+                 that follow each other within GAP), --session-by COLUMN (with each row's gap in a column), --count N (every N \
+                 rows), or --global (one for all time)",
             );
         }
         let watermark = &self.watermark;
@@ -47,11 +50,19 @@ impl WindowArgs {
             .collect()
     }
 
-    /// Whether an aggregate takes only numbers from a column, or numbers and times.
+    /// The columns that windows and triggers read, with their flags.
+    fn number_columns(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let gap = self.shape.session_by.as_deref().map(|column| ("--session-by", column));
+        let delta = self.firing.trigger_delta.as_ref();
+        gap.into_iter().chain(delta.map(|delta| ("--trigger-delta", delta.column.as_str())))
+    }
+
+    /// Whether only numbers, or numbers and times, are taken from a column.
     pub(crate) fn needs_number(&self, column: &str) -> bool {
-        self.shape.agg.iter().any(|Parsed { aggregate, numeric }| {
-            *numeric && aggregate.column() == Some(column) || aggregate.by() == Some(column)
-        })
+        self.number_columns().any(|(_, named)| named == column)
+            || self.shape.agg.iter().any(|Parsed { aggregate, numeric }| {
+                *numeric && aggregate.column() == Some(column) || aggregate.by() == Some(column)
+            })
     }
 }
 
@@ -60,6 +71,7 @@ impl Plan {
         if let Some(text) = args.missing() {
             return Err(Failure::usage(text));
         }
+        refuse_contradictions(args)?;
         let output = &args.output;
         let out = match (output.format, is_stdout(&output.out)) {
             (Some(format), _) => format,
@@ -117,6 +129,7 @@ impl Plan {
             let columns = [parsed.aggregate.column(), parsed.aggregate.by()];
             named.extend(columns.into_iter().flatten().map(|column| (flag.clone(), column)));
         }
+        named.extend(args.number_columns().map(|(flag, column)| (flag.into(), column)));
         named.extend(args.input.ingest_time.iter().map(|column| ("--ingest-time".into(), column.as_str())));
         named.extend(args.input.partition_by.iter().map(|column| ("--partition-by".into(), column.as_str())));
         for (flag, column) in &named {

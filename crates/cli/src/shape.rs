@@ -9,7 +9,9 @@ use crate::failure::{Failure, Outcome};
 
 /// What is computed.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Windows (one of --tumble, --hop, --cumulate)")]
+#[command(
+    next_help_heading = "Windows (one of --tumble, --hop, --cumulate, --session, --session-by, --count, --global)"
+)]
 pub struct ShapeArgs {
     /// Key column (repeatable; none: one result per window)
     #[arg(long, value_name = "COLUMN")]
@@ -23,6 +25,18 @@ pub struct ShapeArgs {
     /// Windows of SIZE, one after the other, each with a result so far after every STEP
     #[arg(long, value_name = "SIZE,STEP", group = "windows", value_parser = cumulate)]
     pub cumulate: Option<(TimeDelta, TimeDelta)>,
+    /// Sessions: rows of a key that follow each other within GAP, or exactly after it
+    #[arg(long, value_name = "GAP", group = "windows", value_parser = duration::parse_length)]
+    pub session: Option<TimeDelta>,
+    /// Sessions with each row's gap in a column, of whole numbers that count ticks of the event time (ms for text)
+    #[arg(long, value_name = "COLUMN", group = "windows")]
+    pub session_by: Option<String>,
+    /// Every N rows of a key, in the order in which they come; with SLIDE the last N rows after every SLIDE
+    #[arg(long, value_name = "N[,SLIDE]", group = "windows", value_parser = Count::parse)]
+    pub count: Option<Count>,
+    /// One window for all time, which fires at the end of input or as the flags under Firing say
+    #[arg(long, group = "windows")]
+    pub global: bool,
     /// Count the hours, days, weeks, months, quarters or years of --tumble on the clocks of this zone, as in Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     pub zone: Option<String>,
@@ -39,9 +53,6 @@ pub struct ShapeArgs {
     /// reservoir_quantile(x,0.99) or reservoir_quantile(x,0.99,CAPACITY).
     #[arg(long, value_name = "FUNCTION", value_parser = aggregates::parse)]
     pub agg: Vec<Parsed>,
-    /// Add the column `firing`: on_time or late
-    #[arg(long)]
-    pub firing: bool,
     /// Sort the results of a window by key
     #[arg(long)]
     pub sort: bool,
@@ -140,6 +151,27 @@ fn calendar(span: &jiff::Span) -> Option<(CalendarUnit, i64)> {
     (said.next().is_none() && shorter == [0; 5]).then_some(only)
 }
 
+/// How many rows a window has, and after how many the next one ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    size: u64,
+    slide: u64,
+}
+
+impl Count {
+    /// Reads `N` or `N,SLIDE`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let rows = |text: &str| text.trim().parse().ok().filter(|rows| *rows > 0);
+        let (size, slide) = text.split_once(',').unwrap_or((text, text));
+        match (rows(size), rows(slide)) {
+            (Some(size), Some(slide)) => Ok(Count { size, slide }),
+            _ => Err(format!(
+                "{text:?} is not N or N,SLIDE, each a number of rows; write it as in 100 or 100,10"
+            )),
+        }
+    }
+}
+
 /// `SIZE,SLIDE`.
 fn hop(text: &str) -> Result<(TimeDelta, TimeDelta), String> {
     pair(text).ok_or_else(|| format!("{text:?} is not SIZE,SLIDE; write it as in 5m,1m"))?
@@ -164,8 +196,20 @@ impl ShapeArgs {
             ShapeArgs { tumble: Some(_), .. } => Some("--tumble"),
             ShapeArgs { hop: Some(_), .. } => Some("--hop"),
             ShapeArgs { cumulate: Some(_), .. } => Some("--cumulate"),
+            ShapeArgs { session: Some(_), .. } => Some("--session"),
+            ShapeArgs { session_by: Some(_), .. } => Some("--session-by"),
+            ShapeArgs { count: Some(_), .. } => Some("--count"),
+            ShapeArgs { global: true, .. } => Some("--global"),
             _ => None,
         }
+    }
+
+    pub(crate) fn is_session(&self) -> bool {
+        self.session.is_some() || self.session_by.is_some()
+    }
+
+    pub(crate) fn has_no_late_rows(&self) -> bool {
+        self.count.is_some() || self.global
     }
 
     /// The windows that the flags ask for.
@@ -183,19 +227,32 @@ impl ShapeArgs {
             }
             ShapeArgs { hop: Some((size, slide)), .. } => Window::sliding(*size, *slide),
             ShapeArgs { cumulate: Some((size, step)), .. } => Window::cumulate(*size, *step),
+            ShapeArgs { session: Some(gap), .. } => Window::session(*gap),
+            ShapeArgs { session_by: Some(column), .. } => Window::session_by(column),
+            ShapeArgs { count: Some(Count { size, slide }), .. } => Window::count_sliding(*size, *slide),
+            ShapeArgs { global: true, .. } => Window::global(),
             _ => return Err(Failure::usage("no windows are chosen")),
         };
-        Ok(match self.offset {
-            Some(offset) => window.offset(offset),
-            None => window,
-        })
+        match (self.offset, self.flag()) {
+            (Some(_), Some(flag)) if self.is_session() || self.has_no_late_rows() => {
+                Err(Failure::usage(format_args!(
+                    "--offset and {flag} do not go together: these windows begin where rows are, or never"
+                )))
+            }
+            (Some(offset), _) => Ok(window.offset(offset)),
+            (None, _) => Ok(window),
+        }
     }
 
     fn calendar(&self, zone: &str) -> Outcome<Window> {
         let flag = self.flag().unwrap_or_default();
         let Some(Size { text, calendar, .. }) = &self.tumble else {
+            let why = match self {
+                ShapeArgs { hop: None, cumulate: None, .. } => "windows know no zone",
+                _ => "takes fixed durations, which know no zone",
+            };
             return Err(Failure::usage(format_args!(
-                "--zone: {flag} takes fixed durations, which know no zone; calendar windows are those of --tumble"
+                "--zone: {flag} {why}; calendar windows are those of --tumble"
             )));
         };
         let Some((unit, count)) = *calendar else {

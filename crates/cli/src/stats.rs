@@ -24,7 +24,7 @@ impl AtEnd {
             watermark: metrics.watermark,
             held_back_by: operator.holding_back(),
             windows_fired: metrics.windows_fired,
-            results: metrics.fired_on_time + metrics.fired_late,
+            results: results(&metrics),
         }
     }
 }
@@ -64,6 +64,7 @@ impl Report<'_> {
         whole.insert("tick_unit".into(), json!(self.tick_unit.to_string()));
         whole.extend(counts(&metrics.total));
         whole.insert("windows_fired".into(), json!(metrics.windows_fired));
+        whole.insert("results_early".into(), json!(metrics.fired_early));
         whole.insert("results_on_time".into(), json!(metrics.fired_on_time));
         whole.insert("results_late".into(), json!(metrics.fired_late));
         let fired_at_end = metrics.windows_fired - self.at_end.windows_fired;
@@ -73,7 +74,7 @@ impl Report<'_> {
                 "watermark": self.watermark(self.at_end.watermark),
                 "held_back_by": self.at_end.held_back_by.map(|partition| &self.names[partition]),
                 "windows_held_back": fired_at_end,
-                "results_held_back": metrics.fired_on_time + metrics.fired_late - self.at_end.results,
+                "results_held_back": results(metrics) - self.at_end.results,
             }),
         );
         whole.insert("watermark".into(), self.watermark(metrics.watermark));
@@ -100,12 +101,12 @@ impl Report<'_> {
             self.elapsed.as_secs_f64(),
             grouped(rate as u64),
         )];
-        let updates = match metrics.fired_late {
-            0 => String::new(),
-            late => format!(", and {}", counted(late, "late update")),
-        };
+        let more = [(metrics.fired_early, "early result"), (metrics.fired_late, "late update")];
+        let more = more.iter().filter(|(results, _)| *results > 0);
+        let more: Vec<String> = more.map(|(results, what)| counted(*results, what)).collect();
+        let more = if more.is_empty() { String::new() } else { format!(", and {}", more.join(", ")) };
         lines.push(format!(
-            "{} fired: {}{updates}",
+            "{} fired: {}{more}",
             counted(metrics.windows_fired, "window"),
             counted(metrics.fired_on_time, "result")
         ));
@@ -135,6 +136,11 @@ impl Report<'_> {
             counted(windows, "window")
         )
     }
+}
+
+/// All results but retractions.
+fn results(metrics: &Metrics) -> u64 {
+    metrics.fired_early + metrics.fired_on_time + metrics.fired_late
 }
 
 fn status_text(status: PartitionStatus) -> &'static str {

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use highwater::{Error, Output, TickUnit, WindowOperator};
@@ -292,7 +294,32 @@ impl<'a> Run<'a> {
                 }
             }
         }
+        if let Some(failure) = self.bad_gap(names) {
+            return failure;
+        }
         Failure::run(engine::in_flags(error, self.args))
+    }
+
+    /// The first row whose session gap is none, of those that are waiting.
+    fn bad_gap(&self, names: &[String]) -> Option<Failure> {
+        let column = self.args.shape.session_by.as_ref()?;
+        for ((_, batch), place) in self.pushes.iter().zip(&self.places) {
+            let gaps = arrow_cast::cast(batch.column_by_name(column)?, &DataType::Int64).ok()?;
+            let gaps = gaps.as_primitive::<Int64Type>();
+            let accepted = self.guard.accepted(batch).ok()?;
+            let is_bad = |row: &usize| accepted[*row] && (gaps.is_null(*row) || gaps.value(*row) <= 0);
+            if let Some(row) = (0..gaps.len()).find(is_bad) {
+                let given = if gaps.is_null(row) { "null".into() } else { gaps.value(row).to_string() };
+                return Some(Failure::at(
+                    &names[place.input],
+                    format_args!(
+                        "row {}: --session-by: column {column:?} has the gap {given}; allowed is more than zero",
+                        place.first_row + row as u64
+                    ),
+                ));
+            }
+        }
+        None
     }
 
     fn finish_outputs(self) -> Outcome<()> {
@@ -330,8 +357,6 @@ impl Guard {
     }
 
     fn accepted(&self, batch: &RecordBatch) -> Outcome<Vec<bool>> {
-        use arrow_array::cast::AsArray;
-        use arrow_array::types::Int64Type;
         let ticks =
             |column: usize| arrow_cast::cast(batch.column(column), &DataType::Int64).map_err(Failure::run);
         let times = ticks(self.time)?;
