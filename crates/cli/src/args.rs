@@ -348,7 +348,7 @@ pub struct ResourceArgs {
     /// Rows decoded at a time; has no influence on the output
     #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub batch_rows: u32,
-    /// Stop with an error at more open slices of time than this
+    /// Stop with an error at more open slices of time than this; of sessions and the like, at more windows, each once a key
     #[arg(long, value_name = "N")]
     pub max_open_slices: Option<usize>,
     /// Stop with an error at more keys than this

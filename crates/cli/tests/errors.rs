@@ -42,7 +42,9 @@ fn choices_that_must_be_made() {
         said(
             2,
             "choose the windows: --tumble SIZE (one after the other), --hop SIZE,SLIDE (overlapping, a new one every SLIDE), \
-             or --cumulate SIZE,STEP (one after the other, with a result so far after every STEP)"
+             --cumulate SIZE,STEP (one after the other, with a result so far after every STEP), --session GAP (rows that follow \
+             each other within GAP), --session-by COLUMN (with each row's gap in a column), --count N (every N rows), or \
+             --global (one for all time)"
         )
     );
     assert_eq!(fails(&rows, "rows.csv --time ts --tumble 1m --bound 5s --ascending").0, 2);

@@ -303,6 +303,9 @@ fn help_version_and_completions() {
         "--partition-by",
         "reservoir_quantile",
         "--zone <ZONE>",
+        "--session <GAP>",
+        "Firing (",
+        "--early-every <D>",
     ] {
         assert!(help.contains(wanted), "{wanted}: {help}");
     }

@@ -5,15 +5,9 @@ mod common;
 
 use common::Place;
 
-/// The results over rows `ts,usd` as lines of `start end sum`, without the year and the seconds of 2024.
+/// The results over rows `ts,usd` as lines of `start end sum`.
 fn results(rows: &str, flags: &str) -> Vec<String> {
-    let place = Place::new();
-    place.file("rows.csv", format!("ts,usd\n{rows}"));
-    let flags = format!("--time ts --ascending --agg sum(usd) --format csv {flags}");
-    let out = place.run(&format!("window rows.csv {flags}")).ok();
-    let short = |time: &str| time.replace("2024-", "").replace(":00Z", "Z");
-    let line = |line: &str| line.split(',').map(short).collect::<Vec<_>>().join(" ");
-    out.lines().skip(1).map(line).collect()
+    common::results(&format!("ts,usd\n{rows}"), &format!("--ascending --agg sum(usd) {flags}"))
 }
 
 /// The window of 12:00 in Berlin on Wednesday, 1 May 2024.

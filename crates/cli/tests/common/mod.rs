@@ -75,6 +75,16 @@ pub fn ndjson() -> String {
     ROWS.iter().map(row).collect()
 }
 
+/// The results over CSV rows under a header as lines of words, without the year and the seconds of 2024.
+pub fn results(rows: &str, flags: &str) -> Vec<String> {
+    let place = Place::new();
+    place.file("rows.csv", rows);
+    let out = place.run(&format!("window rows.csv --time ts --format csv {flags}")).ok();
+    let short = |word: &str| word.replace("2024-", "").replace(":00Z", "Z");
+    let line = |line: &str| line.split(',').map(short).collect::<Vec<_>>().join(" ");
+    out.lines().skip(1).map(line).collect()
+}
+
 impl Place {
     pub fn new() -> Self {
         Place { directory: tempfile::tempdir().expect("a temporary directory") }
