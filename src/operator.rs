@@ -467,7 +467,9 @@ impl Fired {
                 let results = || fired.entries.iter().map(|e| e.order).filter(|order| order.result);
                 results().for_each(|order| add(order.firing, 1));
                 let on_time = results().filter(|order| order.firing == Firing::OnTime);
-                let mut windows: Vec<_> = on_time.map(|order| (order.last, order.first)).collect();
+                // windows of rows that are counted are each key's own, and fire at a row of their own
+                let mut windows: Vec<_> =
+                    on_time.map(|order| (order.last, order.first, order.arrival)).collect();
                 windows.sort_unstable();
                 windows.dedup();
                 counts.windows += windows.len() as u64;

@@ -136,6 +136,17 @@ fn counted_windows_hold_the_last_rows_whatever_their_times() {
 }
 
 #[test]
+fn counted_windows_are_counted_alike_in_any_cut() {
+    // two windows, of a and of b, both from 0 to 1
+    let all = [(0, "a", 1), (0, "a", 2), (0, "b", 4), (0, "b", 8)];
+    for cut in 1..=4 {
+        let mut operator = builder(Window::count(2)).build().unwrap();
+        all.chunks(cut).for_each(|rows| drop(push(&mut operator, rows)));
+        assert_eq!(operator.metrics().windows_fired, 2, "{cut} rows a call");
+    }
+}
+
+#[test]
 fn early_firings_come_before_the_window_ends() {
     let window = Window::tumbling(MS(100));
     let mut by_count = builder(window.clone()).trigger(Trigger::early_count(2)).build().unwrap();

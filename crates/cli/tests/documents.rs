@@ -59,5 +59,5 @@ fn commands_print_what_the_documents_show() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 5, "examples in the documents");
+    assert_eq!(checked, 6, "examples in the documents");
 }
