@@ -53,7 +53,7 @@ fn csv(rows: &[Row]) -> String {
     format!("ts,seen,shard,usd\n{}", rows.iter().map(line).collect::<String>())
 }
 
-const COMMON: &str = "--time ts --time-unit ms --key shard --tumble 10s --bound 5s --lateness 3s --firing \
+const COMMON: &str = "--time ts --time-unit ms --key shard --bound 5s --firing \
                       --agg sum(usd)~as~usd --agg count --agg mean(usd) --agg last(usd) --late late.csv --rejected \
                       rejected.ndjson --stats stats.json --out out.csv";
 
@@ -63,14 +63,32 @@ fn outputs(place: &Place, inputs: &str, flags: &str) -> [String; 4] {
     ["out.csv", "late.csv", "rejected.ndjson", "stats.json"].map(|name| place.read(name))
 }
 
-#[test]
-fn neither_batches_nor_threads_show() {
+/// Four inputs, the last of which has no rows.
+fn inputs() -> Place {
     let place = Place::new();
     let mut numbers = Numbers(1);
     for (name, count) in [("a.csv", 3_000), ("b.csv", 1_024), ("c.csv", 700)] {
         place.file(name, csv(&rows(&mut numbers, count)));
     }
     place.file("d.csv", "ts,seen,shard,usd\n");
+    place
+}
+
+/// All that is written must be the same however rows are decoded, and with any number of threads.
+fn nothing_shows(place: &Place, inputs: &str, flags: &str) {
+    let expected = outputs(place, inputs, &format!("{flags} --batch-rows 1000 --threads 1"));
+    assert!(expected[0].lines().count() > 20, "{flags}: there is something to compare");
+    for (batch_rows, threads) in [(1, 2), (7, 1), (65_536, 4)] {
+        let found = outputs(place, inputs, &format!("{flags} --batch-rows {batch_rows} --threads {threads}"));
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!(found == expected, "{inputs} {flags}: {batch_rows} rows at a time, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn neither_batches_nor_threads_show() {
+    let place = inputs();
     for (inputs, mode) in [
         ("a.csv", ""),
         ("a.csv b.csv c.csv d.csv", ""),
@@ -82,15 +100,30 @@ fn neither_batches_nor_threads_show() {
         ("a.csv b.csv", "--partition-by shard --max-future 1h --ingest-time seen"),
         ("a.csv c.csv", "--partition-by shard --idle 2s --ingest-time seen"),
     ] {
-        let expected = outputs(&place, inputs, &format!("{mode} --batch-rows 1000 --threads 1"));
-        assert!(expected[0].lines().count() > 20, "{mode}: there is something to compare");
-        for (batch_rows, threads) in [(1, 2), (7, 1), (65_536, 4)] {
-            let found =
-                outputs(&place, inputs, &format!("{mode} --batch-rows {batch_rows} --threads {threads}"));
-            for (found, expected) in found.iter().zip(&expected) {
-                assert!(found == expected, "{inputs} {mode}: {batch_rows} rows at a time, {threads} threads");
-            }
-        }
+        nothing_shows(&place, inputs, &format!("--tumble 10s --lateness 3s {mode}"));
+    }
+}
+
+#[test]
+fn nor_do_they_in_windows_of_keys() {
+    let place = inputs();
+    for flags in [
+        "--session 1s --lateness 3s --firing-number",
+        "--session 1s --lateness 3s --mode retract --early-count 3",
+        "--session 1s --early-every 500ms --mode discard --late-firing per-row --lateness 3s",
+        "--count 7",
+        "--count 20,3 --sort --window-time",
+        "--global --trigger-count 10 --purging",
+        "--hop 20s,5s --early-every 3s --mode discard --lateness 3s",
+        "--tumble 10s --early-count 5 --mode retract --firing-number --late-firing per-row --lateness 3s",
+        "--cumulate 20s,5s --trigger-delta usd,100",
+    ] {
+        nothing_shows(
+            &place,
+            "a.csv b.csv c.csv d.csv",
+            &format!("{flags} --ingest-time seen --max-future 1h"),
+        );
+        nothing_shows(&place, "a.csv", flags);
     }
 }
 
