@@ -2,8 +2,8 @@
 
 mod described;
 
-use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{Error, Result};
 use crate::event_time::{
@@ -251,7 +251,27 @@ impl Source {
     ) -> Result<Admitted> {
         self.check_partition(partition)?;
         self.check_schema(batch.schema_ref())?;
+        self.check_nulls(batch)?;
         self.event_time.admit(partition, batch, clock)
+    }
+
+    /// A column that was said to have no nulls has none.
+    fn check_nulls(&self, batch: &RecordBatch) -> Result<()> {
+        let fields = self.schema.fields().iter().zip(batch.columns());
+        let nulls = |(field, column): (&FieldRef, &ArrayRef)| !field.is_nullable() && column.null_count() > 0;
+        match fields.clone().position(nulls) {
+            None => Ok(()),
+            Some(index) => {
+                let field = self.schema.field(index);
+                let (name, data_type) = (field.name(), field.data_type());
+                let nulls = batch.column(index).null_count();
+                Err(Error::SchemaMismatch {
+                    index,
+                    given: format!("{name:?} {data_type} with {nulls} nulls"),
+                    expected: format!("{name:?} {data_type} without nulls"),
+                })
+            }
+        }
     }
 
     fn check_schema(&self, given: &SchemaRef) -> Result<()> {
@@ -259,9 +279,7 @@ impl Source {
         if given == expected {
             return Ok(());
         }
-        let differs = |(a, b): (&arrow_schema::FieldRef, &arrow_schema::FieldRef)| {
-            a.name() != b.name() || a.data_type() != b.data_type()
-        };
+        let differs = |(a, b): (&FieldRef, &FieldRef)| a.name() != b.name() || a.data_type() != b.data_type();
         let pairs = given.fields().iter().zip(expected.fields());
         let index = pairs.clone().position(differs).unwrap_or(pairs.len());
         if index >= given.fields().len().max(expected.fields().len()) {

@@ -510,7 +510,7 @@ impl Windows {
 
     /// Whether a call may fail for reasons that nobody can foresee.
     fn may_fail(&self) -> bool {
-        matches!(self, Windows::Keyed(keyed) if keyed.spec.function.is_some())
+        matches!(self, Windows::Keyed(keyed) if keyed.spec.keeps_rows())
     }
 
     fn save(&self) -> SavedState {

@@ -425,3 +425,18 @@ fn an_int64_time_has_the_unit_that_is_declared() {
     assert_eq!(output.fired[0]["count"].as_primitive::<Int64Type>().values(), &[2]);
     assert_eq!(output.fired[0]["count"].data_type(), &DataType::Int64);
 }
+
+#[test]
+fn nulls_where_none_were_announced_are_refused_before_anything_happens() {
+    let announced = rows(&[(5, "a", 1)]);
+    let mut operator = builder(&announced).build().unwrap();
+    assert!(!announced.schema().field(2).is_nullable());
+    let columns =
+        [announced.columns()[..2].to_vec(), vec![Arc::new(Int64Array::from(vec![None])) as ArrayRef]];
+    let names = ["ts", "key", "value"];
+    let fields = names.into_iter().zip(columns.concat()).map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(fields).unwrap();
+    let error = operator.push(0, &batch).unwrap_err().to_string();
+    assert!(error.contains("\"value\" Int64 with 1 nulls") && error.contains("without nulls"), "{error}");
+    assert_eq!(operator.metrics().total.rows_in, 0);
+}

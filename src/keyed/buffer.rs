@@ -29,14 +29,19 @@ pub(crate) struct Buffer {
     batches: Vec<RecordBatch>,
     /// Rows in slots, each once a slot.
     live: usize,
+    /// How many batches the last rewriting has left.
+    kept: usize,
 }
 
 /// With so many rows more than are in use, batches are rewritten.
 const SPARE_ROWS: usize = 65_536;
 
+/// With so many batches more than the last time, they are rewritten too.
+const SPARE_BATCHES: usize = 1_024;
+
 impl Buffer {
     pub(crate) fn new(schema: SchemaRef, event_time: usize) -> Self {
-        Buffer { schema, event_time, slots: vec![], free: vec![], batches: vec![], live: 0 }
+        Buffer { schema, event_time, slots: vec![], free: vec![], batches: vec![], live: 0, kept: 0 }
     }
 
     /// Slots of rows that are in these batches.
@@ -49,6 +54,7 @@ impl Buffer {
             free: vec![],
             schema: self.schema.clone(),
             event_time: self.event_time,
+            kept: 0,
         }
     }
 
@@ -150,24 +156,36 @@ impl Buffer {
     /// At the end of a call: batches that hold far more rows than are in use are rewritten.
     pub(crate) fn compact(&mut self) -> Result<()> {
         let held: usize = self.batches.iter().map(RecordBatch::num_rows).sum();
-        if held <= 2 * self.live + SPARE_ROWS && self.batches.len() < 1_024 {
+        if held <= 2 * self.live + SPARE_ROWS && self.batches.len() < self.kept + SPARE_BATCHES {
             return Ok(());
         }
         let mut places: Vec<Place> = self.slots.iter().flatten().copied().collect();
         places.sort_unstable();
         places.dedup();
-        let mut whole = Vec::new();
-        for group in places.chunk_by(|a, b| a.batch == b.batch) {
+        let groups: Vec<&[Place]> = places.chunk_by(|a, b| a.batch == b.batch).collect();
+        let taken = groups.iter().map(|group| {
             let rows = UInt32Array::from_iter_values(group.iter().map(|place| place.row));
-            whole.push(take_record_batch(&self.batches[group[0].batch as usize], &rows)?);
+            take_record_batch(&self.batches[group[0].batch as usize], &rows)
+        });
+        let taken = taken.collect::<std::result::Result<Vec<_>, _>>()?;
+        // dictionaries with narrow keys may not fit together: then the batches stay apart
+        let joined = arrow_select::concat::concat_batches(&self.schema, &taken).ok();
+        let apart = joined.is_none();
+        self.batches = joined.map_or(taken, |all| vec![all]);
+        self.kept = self.batches.len();
+        let mut first = 0;
+        let mut starts = Vec::with_capacity(groups.len());
+        for group in &groups {
+            starts.push(first);
+            first += group.len();
         }
-        self.batches = match whole.is_empty() {
-            true => vec![],
-            false => vec![arrow_select::concat::concat_batches(&self.schema, &whole)?],
-        };
         for place in self.slots.iter_mut().flatten() {
             let row = places.partition_point(|other| other < place);
-            *place = Place { batch: 0, row: row as u32 };
+            let group = starts.partition_point(|&start| start <= row) - 1;
+            *place = match apart {
+                true => Place { batch: group as u32, row: (row - starts[group]) as u32 },
+                false => Place { batch: 0, row: row as u32 },
+            };
         }
         Ok(())
     }

@@ -175,7 +175,7 @@ impl Spec {
     }
 
     /// Whether windows keep their rows.
-    fn keeps_rows(&self) -> bool {
+    pub(crate) fn keeps_rows(&self) -> bool {
         self.evictor.is_some() || self.function.is_some()
     }
 }
