@@ -14,7 +14,7 @@ use arrow_select::concat::concat_batches;
 use common::Place;
 use serde_json::Value;
 
-const WORKLOADS: [&str; 7] = ["w1", "w2", "w3", "w4", "q5", "q7", "ysb"];
+const WORKLOADS: [&str; 8] = ["w1", "w2", "w3", "w4", "w5", "q5", "q7", "ysb"];
 
 /// The objects that a run prints.
 fn objects(place: &Place, arguments: &str) -> Vec<Value> {
@@ -77,7 +77,11 @@ fn other_windows_keys_and_disorder() {
         "w1 --key-type dictionary --in-order --bound 0",
         "w3 --key-type i32 --keys 10 --delay-mean 30s --delay-cap 1m",
         "w2 --key-type i64 --size 20s --slide 3s --bound 2s --seed 5",
+        "w5 --gap 1s --bound 0 --keys 100",
+        "w5 --gap 2s --bound 1s --keys 1k --stragglers 20% --straggler-delay 1s,9s --partitions 3 --threads 2",
+        "w5 --gap 200ms --bound 2s --keys 20 --key-type utf8 --zipf 1",
         "q5 --size 30s --slide 7s --bound 1s",
+        "q7 --size 3s --slide 1s --bound 500ms --partitions 3",
         "ysb --keys 50 --bound 1s --partitions 4 --threads 4",
     ] {
         let object = object(&place, &format!("{flags} --rows 50k --rate 500 --batch-rows 1000 --runs 1"));
@@ -274,6 +278,9 @@ fn flags_that_do_not_go_together() {
         ("q5 --keys 5", "--keys: given with q5 is not allowed; allowed: with w1 to w5, ysb and gateway"),
         ("w1 --input rows.arrow --seed 5", "--seed: given with rows of a file; allowed with generated rows"),
         ("w1 --input rows.arrow --campaigns table.arrow", "--campaigns: given with w1; allowed with ysb"),
+        ("w1 --gap 1m", "--gap: given with w1; allowed with w5"),
+        ("w5 --size 1m", "--size: given with w5; allowed with w1 to w4, q5, q7 and ysb"),
+        ("w5 --slide 1m", "--slide: given with w5; allowed with w1 to w4, q5, q7 and ysb"),
         ("w1 --runs 0", "invalid value '0' for '--runs <N>': 0 is not in 1..=10000"),
         (
             "w1 --rows many",
@@ -285,9 +292,11 @@ fn flags_that_do_not_go_together() {
     let (code, text) = fails(&place, "w9");
     assert_eq!((code, text.as_str()), (2, "invalid value 'w9' for '[WORKLOAD]...'"));
     let ran = place.run("bench w9");
-    assert!(ran.err.contains("[possible values: w1, w2, w3, w4, q5, q7, ysb]"), "{}", ran.err);
+    assert!(ran.err.contains("[possible values: w1, w2, w3, w4, w5, q5, q7, ysb]"), "{}", ran.err);
     let (code, text) = fails(&place, "w1 --size 1500us");
     assert!(code == 2 && text.starts_with("--size: ") || text.contains("1ms500us"), "{text}");
+    let (code, text) = fails(&place, "w5 --gap 1500us");
+    assert!(code == 2 && text.starts_with("--gap: "), "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use highwater::TimeDelta;
 use super::help::{DETAILS, EXAMPLES};
 use super::input::Wanted;
 use super::load::Load;
-use super::workload::{AD, CAMPAIGN, Question, Step, Workload};
+use super::workload::{AD, CAMPAIGN, Question, Step, Windows, Workload};
 use crate::args::OutputFormat;
 use crate::duration;
 use crate::failure::{Failure, Outcome};
@@ -16,6 +16,9 @@ use crate::generate::{Spec, StreamArgs};
 
 /// Rows that are generated unless told otherwise.
 const ROWS: u64 = 10_000_000;
+
+/// The workloads whose windows are not sessions.
+const ALIGNED: &str = "w1 to w4, q5, q7 and ysb";
 
 /// Measures the engine on this machine, and checks its answers.
 #[derive(clap::Args, Clone, Debug)]
@@ -56,6 +59,9 @@ pub struct Args {
     /// Other windows than the workload's: how far apart they start [default: as the workload; w1, w3, q7, ysb: --size]
     #[arg(long, value_name = "D", value_parser = duration::parse_length, help_heading = "Windows")]
     pub slide: Option<TimeDelta>,
+    /// Other sessions than the workload's: how far rows of one may be apart
+    #[arg(long, value_name = "D", value_parser = duration::parse_length, help_heading = "Windows")]
+    pub gap: Option<TimeDelta>,
 
     /// Rows of your own instead of generated ones: a Parquet or Arrow IPC file, for one workload
     #[arg(
@@ -116,7 +122,7 @@ impl Args {
         self.stream.apply(&mut spec, workload.name()).map_err(Failure::usage)?;
         spec.rows = self.rows.unwrap_or(ROWS);
         spec.validate().map_err(Failure::usage)?;
-        let question = self.question(workload);
+        let question = self.question(workload)?;
         if workload != Workload::Ysb && self.campaigns.is_some() {
             return Err(Failure::usage(format_args!(
                 "--campaigns: given with {}; allowed with ysb",
@@ -139,16 +145,24 @@ impl Args {
     }
 
     /// What is asked, with the windows and the bound of the command line. Windows without gaps and overlaps stay so.
-    fn question(&self, workload: Workload) -> Question {
+    fn question(&self, workload: Workload) -> Outcome<Question> {
         let usual = workload.question();
-        let size = self.size.unwrap_or(usual.size);
-        let slide = if usual.slide == usual.size { size } else { usual.slide };
-        Question {
-            size,
-            slide: self.slide.unwrap_or(slide),
-            bound: self.bound.unwrap_or(usual.bound),
-            ..usual
-        }
+        let refuse = |flag: &str, allowed: &str| {
+            let called = workload.name();
+            Err(Failure::usage(format_args!("{flag}: given with {called}; allowed with {allowed}")))
+        };
+        let windows = match usual.windows {
+            Windows::Aligned { .. } if self.gap.is_some() => return refuse("--gap", "w5"),
+            Windows::Aligned { size: usual, slide } => {
+                let size = self.size.unwrap_or(usual);
+                let slide = self.slide.unwrap_or(if slide == usual { size } else { slide });
+                Windows::Aligned { size, slide }
+            }
+            Windows::Session { .. } if self.size.is_some() => return refuse("--size", ALIGNED),
+            Windows::Session { .. } if self.slide.is_some() => return refuse("--slide", ALIGNED),
+            Windows::Session { gap } => Windows::Session { gap: self.gap.unwrap_or(gap) },
+        };
+        Ok(Question { windows, bound: self.bound.unwrap_or(usual.bound), ..usual })
     }
 
     /// The rows of a plan.

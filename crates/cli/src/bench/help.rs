@@ -9,6 +9,8 @@ Examples:
   highwater bench w1 w4 --threads 8 --partitions 8 --rows 50M
   highwater bench w1 --size 1h --slide 1m --json
       other windows than the workload's own; one JSON object a line
+  highwater bench w5 --gap 5s --keys 10k
+      sessions, with another gap and with other keys
   highwater bench w1 --input rows.parquet --output results.arrow
       rows of your own: columns ts, key and value";
 
@@ -32,9 +34,9 @@ The check:
   stderr, and the exit code is 1.
 
 Columns of an input:
-  w1, w3, w4: ts, key, value; w2: ts, model, value; q5: ts, auction; q7: ts, price; ysb: ts, ad_id, event_type.
+  w1, w3, w4, w5: ts, key, value; w2: ts, model, value; q5: ts, auction; q7: ts, auction, bidder, price; ysb: ts, ad_id, event_type.
   ts is a Timestamp in milliseconds, or an Int64 that counts them; keys are Int32, Int64, Utf8, or Utf8 behind a dictionary; value is
-  Float64, auction and price are Int64, ad_id is Int32, event_type is Int8 (0 is a view). Other columns are not read.
+  Float64, auction, bidder and price are Int64, ad_id is Int32, event_type is Int8 (0 is a view). Other columns are not read.
   The table of --campaigns: ad_id (0, 1, 2, ..., each once) and campaign_id, both Int32.
 
 JSON:

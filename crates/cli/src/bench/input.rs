@@ -104,7 +104,7 @@ fn refused(column: &str, given: &DataType) -> Option<&'static str> {
         AD | CAMPAIGN => (*given == DataType::Int32, "Int32"),
         EVENT_TYPE => (*given == DataType::Int8, "Int8"),
         "value" => (*given == DataType::Float64, "Float64"),
-        "auction" | "price" => (*given == DataType::Int64, "Int64"),
+        "auction" | "bidder" | "price" => (*given == DataType::Int64, "Int64"),
         _ => (
             [DataType::Int32, DataType::Int64, DataType::Utf8, dictionary].contains(given),
             "Int32, Int64, Utf8, or Utf8 behind a dictionary with Int32 keys",

@@ -6,8 +6,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, TimestampMillisecondType};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use highwater::WindowOperator;
 use highwater::watermark::WatermarkStrategy;
-use highwater::{Window, WindowOperator};
 
 use super::workload::{AD, CAMPAIGN, Question, Step, TIME};
 use crate::failure::{Failure, Outcome};
@@ -124,7 +124,7 @@ impl Load {
         let question = &self.question;
         let mut builder = WindowOperator::builder(self.schema.clone())
             .event_time(TIME)
-            .window(Window::sliding(question.size, question.slide))
+            .window(question.windows.window())
             .watermark(WatermarkStrategy::bounded_out_of_orderness(question.bound))
             .partitions(self.partitions)
             .threads(self.threads);
@@ -140,7 +140,12 @@ impl Load {
 
 /// The operator's parameters are flags here.
 fn in_flags(text: &str) -> String {
-    let flags = [("window size: ", "--size: "), ("window slide: ", "--slide: "), ("window: ", "--size: ")];
+    let flags = [
+        ("window size: ", "--size: "),
+        ("window slide: ", "--slide: "),
+        ("window: ", "--size: "),
+        ("session gap: ", "--gap: "),
+    ];
     let found = flags.iter().find_map(|(name, flag)| Some(format!("{flag}{}", text.strip_prefix(name)?)));
     found.unwrap_or_else(|| text.replacen("bounded_out_of_orderness: ", "--bound: ", 1))
 }

@@ -7,13 +7,15 @@
 //! drive.rs      one way through the rows: what is timed
 //! limit.rs      the scan that it is compared with
 //! measure.rs    the runs (memory.rs: how much they hold)
-//! check.rs      the answer, compared with plain loops: reference.rs has the windows, tally.rs the sums
+//! check.rs      the answer, compared with plain loops (due.rs: a call's): reference.rs has the windows, sessions.rs the
+//!               sessions, watermarks.rs how far time has come, tally.rs the sums
 //! report.rs     JSON, or a table
 //! ```
 
 mod args;
 mod check;
 mod drive;
+mod due;
 mod help;
 mod input;
 mod limit;
@@ -22,7 +24,9 @@ mod measure;
 mod memory;
 mod reference;
 mod report;
+mod sessions;
 mod tally;
+mod watermarks;
 mod workload;
 
 use crate::failure::Outcome;
@@ -36,7 +40,7 @@ pub use limit::Scan;
 pub use load::Load;
 pub use measure::{Inspected, Timed, Times, inspected, timed};
 pub use tally::QUANTILE_ERROR_BOUND;
-pub use workload::{Function, Question, Step, Workload};
+pub use workload::{Function, Question, Step, Windows, Workload};
 
 use report::Report;
 

@@ -13,9 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::tally::{Tally, Values};
-
-/// No watermark yet.
-const NONE: i64 = i64::MIN;
+use super::watermarks::{NONE, Watermarks};
 
 /// Rows by key.
 pub(super) type Tallies = HashMap<i64, Tally>;
@@ -25,12 +23,7 @@ pub(super) struct Reference {
     size: i64,
     slide: i64,
     slice: i64,
-    bound: i64,
-    keep_values: bool,
-    /// The watermark of each partition.
-    own: Vec<i64>,
-    /// The watermark of all.
-    merged: i64,
+    watermarks: Watermarks,
     /// Windows up to this watermark have been handed out.
     fired: i64,
     slices: BTreeMap<i64, Tallies>,
@@ -40,15 +33,12 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    pub(super) fn new(size: i64, slide: i64, bound: i64, partitions: usize, keep_values: bool) -> Self {
+    pub(super) fn new(size: i64, slide: i64, bound: i64, partitions: usize) -> Self {
         Reference {
             size,
             slide,
             slice: greatest_common_divisor(size, slide),
-            bound,
-            keep_values,
-            own: vec![NONE; partitions],
-            merged: NONE,
+            watermarks: Watermarks::new(bound, partitions),
             fired: NONE,
             slices: BTreeMap::new(),
             partly: BTreeMap::new(),
@@ -58,36 +48,29 @@ impl Reference {
 
     /// Takes a row.
     pub(super) fn row(&mut self, partition: usize, time: i64, key: i64, values: &Values<'_>, row: usize) {
-        let newest = self.newest_start(time);
+        let (newest, watermark) = (self.newest_start(time), self.watermarks.merged);
         if time < newest + self.size {
             let oldest = newest - (newest + self.size - 1 - time) / self.slide * self.slide;
-            if self.end(oldest) > self.merged {
+            if self.end(oldest) > watermark {
                 let slice = self.slices.entry(time.div_euclid(self.slice) * self.slice).or_default();
-                slice.entry(key).or_default().add(values, row, self.keep_values);
-            } else if self.end(newest) > self.merged {
+                slice.entry(key).or_default().add(values, row);
+            } else if self.end(newest) > watermark {
                 let mut start = newest;
-                while self.end(start) > self.merged {
+                while self.end(start) > watermark {
                     let window = self.partly.entry(start).or_default();
-                    window.entry(key).or_default().add(values, row, self.keep_values);
+                    window.entry(key).or_default().add(values, row);
                     start -= self.slide;
                 }
             } else {
                 self.late += 1;
             }
         }
-        let watermark = time - self.bound - 1;
-        if watermark > self.own[partition] {
-            let held_back = self.own[partition] == self.merged;
-            self.own[partition] = watermark;
-            if held_back {
-                self.merged = self.own.iter().copied().min().unwrap_or(NONE);
-            }
-        }
+        self.watermarks.advance(partition, time);
     }
 
     /// Ends the input: everything is due.
     pub(super) fn finish(&mut self) {
-        self.merged = i64::MAX;
+        self.watermarks.finish();
     }
 
     /// The windows with rows that have become due since [`Reference::forget`], by their start.
@@ -100,7 +83,7 @@ impl Reference {
                 start -= self.slide;
             }
         }
-        let due = |end| self.fired < end && end <= self.merged;
+        let due = |end| self.fired < end && end <= self.watermarks.merged;
         starts.into_iter().filter(|&start| due(self.end(start))).collect()
     }
 
@@ -117,8 +100,8 @@ impl Reference {
 
     /// Forgets what is due.
     pub(super) fn forget(&mut self) {
-        self.fired = self.merged;
-        let (size, slide, merged) = (self.size, self.slide, self.merged);
+        self.fired = self.watermarks.merged;
+        let (size, slide, merged) = (self.size, self.slide, self.fired);
         self.partly.retain(|start, _| start + size - 1 > merged);
         self.slices.retain(|slice, _| slice.div_euclid(slide) * slide + size - 1 > merged);
     }
@@ -129,7 +112,7 @@ impl Reference {
     }
 
     /// The last millisecond of a window: the watermark that makes it due.
-    fn end(&self, start: i64) -> i64 {
+    pub(super) fn end(&self, start: i64) -> i64 {
         start + self.size - 1
     }
 }
@@ -151,9 +134,9 @@ mod tests {
     /// when both of its windows are.
     #[test]
     fn rows_join_the_windows_that_are_not_due() {
-        let mut reference = Reference::new(10, 5, 2, 1, false);
+        let mut reference = Reference::new(10, 5, 2, 1);
         for time in [1, 12, 9, 3] {
-            reference.row(0, time, 0, &Values::None, 0);
+            reference.row(0, time, 0, &Values::NONE, 0);
         }
         assert_eq!((counts(&reference), reference.late), (vec![(-5, 1), (0, 1)], 1));
         reference.forget();
@@ -164,20 +147,20 @@ mod tests {
 
     #[test]
     fn the_slowest_partition_holds_the_watermark() {
-        let mut reference = Reference::new(10, 10, 0, 2, false);
-        reference.row(0, 100, 0, &Values::None, 0);
-        reference.row(1, 5, 0, &Values::None, 0);
+        let mut reference = Reference::new(10, 10, 0, 2);
+        reference.row(0, 100, 0, &Values::NONE, 0);
+        reference.row(1, 5, 0, &Values::NONE, 0);
         assert_eq!(counts(&reference), []);
-        reference.row(1, 50, 0, &Values::None, 0);
+        reference.row(1, 50, 0, &Values::NONE, 0);
         assert_eq!(counts(&reference), [(0, 1)]);
     }
 
     /// Windows of 2 every 10 have gaps between them: rows there are not late, they are in no window.
     #[test]
     fn rows_in_gaps_are_not_late() {
-        let mut reference = Reference::new(2, 10, 0, 1, false);
+        let mut reference = Reference::new(2, 10, 0, 1);
         for time in [1, 5, 25, 5, 1] {
-            reference.row(0, time, 0, &Values::None, 0);
+            reference.row(0, time, 0, &Values::NONE, 0);
         }
         assert_eq!((counts(&reference), reference.late), (vec![(0, 1)], 1));
     }

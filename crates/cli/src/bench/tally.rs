@@ -1,5 +1,7 @@
 //! What is known of the rows of one key in one window, by plain addition.
 
+use std::cmp::Reverse;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -13,21 +15,35 @@ pub const QUANTILE_ERROR_BOUND: f64 = 1.0 / 129.0;
 /// Two floats that went different ways to the same value differ by less than this share of it.
 const ROUNDING: f64 = 1e-12;
 
-/// The aggregated column of a batch.
-pub(super) enum Values<'a> {
+/// What is aggregated of a batch.
+pub(super) struct Values<'a> {
+    pub(super) column: Column<'a>,
+    /// The columns of which the value beside the largest is wanted.
+    pub(super) picked: Vec<&'a [i64]>,
+    /// The event time of each row, where something is picked.
+    pub(super) times: &'a [i64],
+    /// The arrival number of the first row.
+    pub(super) first_arrival: u64,
+    /// Whether all values are kept, for quantiles.
+    pub(super) keep: bool,
+}
+
+/// The aggregated column.
+#[derive(Clone, Copy)]
+pub(super) enum Column<'a> {
     None,
     Int(&'a [i64]),
     Float(&'a [f64]),
 }
 
-impl<'a> Values<'a> {
+impl<'a> Column<'a> {
     pub(super) fn of(column: Option<&'a ArrayRef>) -> Self {
         match column {
             Some(column) if *column.data_type() == DataType::Float64 => {
-                Values::Float(column.as_primitive::<Float64Type>().values())
+                Column::Float(column.as_primitive::<Float64Type>().values())
             }
-            Some(column) => Values::Int(column.as_primitive::<Int64Type>().values()),
-            None => Values::None,
+            Some(column) => Column::Int(column.as_primitive::<Int64Type>().values()),
+            None => Column::None,
         }
     }
 }
@@ -41,36 +57,53 @@ pub(super) struct Tally {
     /// Smallest and largest value, as [`order`] for floats.
     least: i64,
     most: i64,
+    /// Event time and arrival of the row with the largest value, and what is picked of it: of several the earliest, of these
+    /// the first to arrive.
+    at: (i64, u64),
+    picked: Vec<i64>,
     /// All values, if there are quantiles of them.
     values: Vec<f64>,
 }
 
 impl Default for Tally {
     fn default() -> Self {
-        Tally { count: 0, sum: 0.0, least: i64::MAX, most: i64::MIN, values: Vec::new() }
+        let at = (i64::MAX, u64::MAX);
+        let (picked, values) = (Vec::new(), Vec::new());
+        Tally { count: 0, sum: 0.0, least: i64::MAX, most: i64::MIN, at, picked, values }
     }
 }
 
 impl Tally {
-    /// Adds row `row`; `keep` its value for quantiles.
-    pub(super) fn add(&mut self, values: &Values<'_>, row: usize, keep: bool) {
+    /// Adds row `row`.
+    pub(super) fn add(&mut self, values: &Values<'_>, row: usize) {
         self.count += 1;
-        let ordered = match *values {
-            Values::None => return,
-            Values::Int(values) => values[row],
-            Values::Float(values) => {
-                self.sum += values[row];
-                if keep {
-                    self.values.push(values[row]);
+        let ordered = match values.column {
+            Column::None => return,
+            Column::Int(values) => values[row],
+            Column::Float(column) => {
+                self.sum += column[row];
+                if values.keep {
+                    self.values.push(column[row]);
                 }
-                order(values[row])
+                order(column[row])
             }
         };
+        if !values.picked.is_empty() {
+            let at = (values.times[row], values.first_arrival + row as u64);
+            if (ordered, Reverse(at)) > (self.most, Reverse(self.at)) {
+                self.at = at;
+                self.picked.clear();
+                self.picked.extend(values.picked.iter().map(|column| column[row]));
+            }
+        }
         self.least = self.least.min(ordered);
         self.most = self.most.max(ordered);
     }
 
     pub(super) fn merge(&mut self, other: &Tally) {
+        if (other.most, Reverse(other.at)) > (self.most, Reverse(self.at)) {
+            (self.at, self.picked) = (other.at, other.picked.clone());
+        }
         self.count += other.count;
         self.sum += other.sum;
         self.least = self.least.min(other.least);
@@ -88,6 +121,7 @@ impl Tally {
         worst: &mut f64,
     ) -> Result<(), String> {
         let first = results.num_columns() - functions.len();
+        let mut picked = self.picked.clone().into_iter();
         for ((function, name), column) in functions.iter().zip(&results.columns()[first..]) {
             let differs =
                 |given: String, expected: String| Err(format!("{name} is {given}, expected {expected}"));
@@ -98,6 +132,7 @@ impl Tally {
                 let expected = match function {
                     Function::Count => self.count,
                     Function::Min => self.least,
+                    Function::MaxBy(_) => picked.next().unwrap_or_default(),
                     _ => self.most,
                 };
                 if values.value(row) != expected {
@@ -121,7 +156,9 @@ impl Tally {
                     *worst = worst.max(error);
                     (value, error <= QUANTILE_ERROR_BOUND * (1.0 + ROUNDING))
                 }
-                Function::Max | Function::Count => (float(self.most), order(given) == self.most),
+                Function::Max | Function::MaxBy(_) | Function::Count => {
+                    (float(self.most), order(given) == self.most)
+                }
             };
             if !right {
                 return differs(given.to_string(), expected.to_string());
@@ -158,13 +195,20 @@ fn float(order: i64) -> f64 {
 }
 
 /// Whether floats of this kind have the same sum in any order: multiples of 1/64 that are small enough.
-pub(super) fn adds_exactly(values: &Values<'_>) -> bool {
-    match values {
-        Values::Float(values) => {
+pub(super) fn adds_exactly(column: Column<'_>) -> bool {
+    match column {
+        Column::Float(values) => {
             values.iter().all(|&value| (value * 64.0).trunc() == value * 64.0 && value.abs() < 1e9)
         }
-        Values::None | Values::Int(_) => true,
+        Column::None | Column::Int(_) => true,
     }
+}
+
+#[cfg(test)]
+impl Values<'_> {
+    /// Rows are counted, and nothing else.
+    pub(super) const NONE: Self =
+        Values { column: Column::None, picked: Vec::new(), times: &[], first_arrival: 0, keep: false };
 }
 
 #[cfg(test)]
@@ -182,7 +226,23 @@ mod tests {
     fn quantiles_are_ranks() {
         let values: Vec<f64> = (0..=100).rev().map(f64::from).collect();
         let mut tally = Tally::default();
-        (0..values.len()).for_each(|row| tally.add(&Values::Float(&values), row, true));
+        let column = Values { column: Column::Float(&values), keep: true, ..Values::NONE };
+        (0..values.len()).for_each(|row| tally.add(&column, row));
         assert_eq!([0.0, 0.5, 0.99, 1.0].map(|q| tally.quantile(q)), [0.0, 50.0, 99.0, 100.0]);
+    }
+    /// The largest value is 5, in rows 1, 2 and 3; row 2 is earlier than row 1, and row 3 as early, but later to arrive.
+    #[test]
+    fn of_equal_values_the_earliest_is_picked() {
+        let (values, picked, times) = ([4, 5, 5, 5], [10, 11, 12, 13], [0, 9, 8, 8]);
+        let column =
+            Values { column: Column::Int(&values), picked: vec![&picked], times: &times, ..Values::NONE };
+        for split in 0..=4 {
+            let mut parts = [Tally::default(), Tally::default()];
+            (0..4).for_each(|row| parts[usize::from(row >= split)].add(&column, row));
+            let [mut first, mut second] = parts.clone();
+            first.merge(&parts[1]);
+            second.merge(&parts[0]);
+            assert_eq!((first.picked, second.picked), (vec![12], vec![12]), "{split}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The workloads: where the rows of each come from, and what is asked of them.
 
-use highwater::{Aggregate, TimeDelta};
+use highwater::{Aggregate, TimeDelta, Window};
 
 use crate::generate;
 
@@ -15,9 +15,11 @@ pub enum Workload {
     W3,
     /// Windows of 24 h every 15 min, 1,000 Zipf keys: count, sum, min, max
     W4,
+    /// Sessions with a gap of 30 s, 100,000 uniform keys: count, sum, and their bounds
+    W5,
     /// NEXMark query 5, hot items: the auctions with most bids in 10 s, every 2 s
     Q5,
-    /// NEXMark query 7: the highest bid of every 10 s
+    /// NEXMark query 7: the highest bid of every 10 s, its auction and its bidder
     Q7,
     /// Yahoo streaming benchmark: views a campaign and 10 s, behind a filter and a join
     Ysb,
@@ -25,8 +27,16 @@ pub enum Workload {
 
 impl Workload {
     /// All, in the order in which they run.
-    pub const ALL: [Workload; 7] =
-        [Workload::W1, Workload::W2, Workload::W3, Workload::W4, Workload::Q5, Workload::Q7, Workload::Ysb];
+    pub const ALL: [Workload; 8] = [
+        Workload::W1,
+        Workload::W2,
+        Workload::W3,
+        Workload::W4,
+        Workload::W5,
+        Workload::Q5,
+        Workload::Q7,
+        Workload::Ysb,
+    ];
 
     /// What the command line calls it.
     pub fn name(self) -> &'static str {
@@ -35,6 +45,7 @@ impl Workload {
             Workload::W2 => "w2",
             Workload::W3 => "w3",
             Workload::W4 => "w4",
+            Workload::W5 => "w5",
             Workload::Q5 => "q5",
             Workload::Q7 => "q7",
             Workload::Ysb => "ysb",
@@ -48,6 +59,7 @@ impl Workload {
             Workload::W2 => generate::Workload::W2,
             Workload::W3 => generate::Workload::W3,
             Workload::W4 => generate::Workload::W4,
+            Workload::W5 => generate::Workload::W5,
             Workload::Q5 | Workload::Q7 => generate::Workload::Nexmark,
             Workload::Ysb => generate::Workload::Ysb,
         }
@@ -55,11 +67,10 @@ impl Workload {
 
     /// What is asked of its rows.
     pub fn question(self) -> Question {
-        use Function::{Count, Max, Mean, Min, Quantile, Sum};
+        use Function::{Count, Max, MaxBy, Mean, Min, Quantile, Sum};
         let (second, minute) = (TimeDelta::from_secs, TimeDelta::from_mins);
         let plain = |size, slide, key, value, functions: &[(Function, &'static str)]| Question {
-            size,
-            slide,
+            windows: Windows::Aligned { size, slide },
             bound: second(20),
             key,
             value,
@@ -70,16 +81,21 @@ impl Workload {
         let four = [(Count, "count"), (Sum, "sum"), (Min, "min"), (Max, "max")];
         let quantiles = [(Count, "count"), (Mean, "mean"), (Quantile(0.5), "p50"), (Quantile(0.99), "p99")];
         let count = [(Count, "count")];
+        let bid = [(Max, "price"), (MaxBy("auction"), "auction"), (MaxBy("bidder"), "bidder")];
         match self {
             Workload::W1 => plain(minute(1), minute(1), key, value, &four),
             Workload::W2 => plain(minute(5), minute(1), Some("model"), value, &quantiles),
             Workload::W3 => plain(second(10), second(10), key, value, &four[..2]),
             Workload::W4 => plain(TimeDelta::from_hours(24), minute(15), key, value, &four),
+            Workload::W5 => Question {
+                windows: Windows::Session { gap: second(30) },
+                ..plain(second(30), second(30), key, value, &four[..2])
+            },
             Workload::Q5 => Question {
                 step: Step::MostOfWindow,
                 ..plain(second(10), second(2), Some("auction"), None, &count)
             },
-            Workload::Q7 => plain(second(10), second(10), None, Some("price"), &[(Max, "price")]),
+            Workload::Q7 => plain(second(10), second(10), None, Some("price"), &bid),
             Workload::Ysb => {
                 Question { step: Step::Views, ..plain(second(10), second(10), Some(CAMPAIGN), None, &count) }
             }
@@ -98,13 +114,38 @@ pub(super) const CAMPAIGN: &str = "campaign_id";
 /// The event type that [`Step::Views`] keeps.
 pub(super) const VIEW: i8 = 0;
 
+/// The windows of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Windows {
+    /// Of `size`, a new one every `slide`.
+    Aligned {
+        /// How long they are.
+        size: TimeDelta,
+        /// How far their starts are apart.
+        slide: TimeDelta,
+    },
+    /// Rows of a key that follow each other within a gap.
+    Session {
+        /// The gap.
+        gap: TimeDelta,
+    },
+}
+
+impl Windows {
+    /// As the operator knows them.
+    pub fn window(self) -> Window {
+        match self {
+            Windows::Aligned { size, slide } => Window::sliding(size, slide),
+            Windows::Session { gap } => Window::session(gap),
+        }
+    }
+}
+
 /// What is asked of rows.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// How long windows are.
-    pub size: TimeDelta,
-    /// How far their starts are apart.
-    pub slide: TimeDelta,
+    /// Which rows belong together.
+    pub windows: Windows,
     /// How far rows may be out of order.
     pub bound: TimeDelta,
     /// The key column of the operator.
@@ -139,6 +180,8 @@ pub enum Function {
     Min,
     /// The largest.
     Max,
+    /// The value of another column, of whole numbers, in the row with the largest.
+    MaxBy(&'static str),
     /// The arithmetic mean.
     Mean,
     /// A quantile, 0 to 1, by a sketch.
@@ -151,9 +194,18 @@ impl Question {
         match self.step {
             Step::Views => vec![TIME, AD, EVENT_TYPE],
             Step::Plain | Step::MostOfWindow => {
-                std::iter::once(TIME).chain(self.key).chain(self.value).collect()
+                std::iter::once(TIME).chain(self.key).chain(self.value).chain(self.picked()).collect()
             }
         }
+    }
+
+    /// The columns of which the value beside the largest is wanted.
+    pub fn picked(&self) -> impl Iterator<Item = &'static str> {
+        let picked = |&(function, _): &_| match function {
+            Function::MaxBy(column) => Some(column),
+            _ => None,
+        };
+        self.functions.iter().filter_map(picked)
     }
 
     /// Whether there are quantiles among the aggregates.
@@ -170,6 +222,7 @@ impl Question {
                 Function::Sum => Aggregate::sum(column),
                 Function::Min => Aggregate::min(column),
                 Function::Max => Aggregate::max(column),
+                Function::MaxBy(picked) => Aggregate::max_by(picked, column),
                 Function::Mean => Aggregate::mean(column),
                 Function::Quantile(q) => Aggregate::quantile(column, q),
             };

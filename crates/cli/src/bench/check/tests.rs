@@ -9,7 +9,9 @@ use crate::bench::{Drive, Workload};
 use crate::generate::Spec;
 
 fn load(workload: Workload) -> Load {
-    let spec = Spec { rows: 30_000, rate: 100, keys: 20, ..Spec::new(workload.stream()) };
+    // so many keys that they are silent for longer than the gap of w5 now and then
+    let keys = if workload == Workload::W5 { 1_000 } else { 20 };
+    let spec = Spec { rows: 30_000, rate: 100, keys, ..Spec::new(workload.stream()) };
     Load::generate(&spec, workload.question(), 1_000).unwrap().with_partitions(2)
 }
 
@@ -94,6 +96,44 @@ fn results_that_are_missing_or_too_many() {
     assert!(text.ends_with("has not fired"), "{text}");
     let text = first_difference(Workload::Q5, &|results| results[0] = results[0].slice(0, 0));
     assert!(text.contains("expected the window") || text.ends_with("has not fired"), "{text}");
+}
+
+#[test]
+fn sessions_that_are_wrong() {
+    use arrow_array::TimestampMillisecondArray;
+    let moved = |name: &'static str| {
+        move |results: &mut Vec<RecordBatch>| {
+            let times = results[0][name].as_primitive::<TimestampMillisecondType>();
+            let wrong = times.values().iter().enumerate().map(|(row, time)| time + i64::from(row == 0));
+            replace(&mut results[0], name, Arc::new(TimestampMillisecondArray::from_iter_values(wrong)));
+        }
+    };
+    for name in ["window_start", "window_end"] {
+        let text = first_difference(Workload::W5, &moved(name));
+        assert!(text.starts_with("the session from 2024-01-01T00:00:"), "{text}");
+        assert!(text.ends_with(": a result that is not expected, or one twice"), "{text}");
+    }
+    let text = first_difference(Workload::W5, &|results| results.clear());
+    assert!(text.contains(" sessions have not fired, one, key "), "{text}");
+    let backwards = |results: &mut Vec<RecordBatch>| {
+        let rows = results[0].num_rows();
+        *results = (0..rows).rev().map(|row| results[0].slice(row, 1)).collect();
+    };
+    let text = first_difference(Workload::W5, &backwards);
+    assert!(text.contains(" and comes behind one that ends at "), "{text}");
+}
+
+#[test]
+fn the_bid_must_be_that_of_the_price() {
+    for name in ["auction", "bidder"] {
+        let other = |results: &mut Vec<RecordBatch>| {
+            let wrong = results[0][name].as_primitive::<Int64Type>().unary(|value| value + 1);
+            let wrong: arrow_array::PrimitiveArray<Int64Type> = wrong;
+            replace(&mut results[0], name, Arc::new(wrong));
+        };
+        let text = first_difference(Workload::Q7, &other);
+        assert!(text.contains(&format!(": {name} is ")), "{text}");
+    }
 }
 
 #[test]
