@@ -19,6 +19,7 @@ COLUMNS = {
     "w2": ["ts", "model", "value"],
     "w3": ["ts", "key", "value"],
     "w4": ["ts", "key", "value"],
+    "w5": ["ts", "key", "value"],
     "q5": ["ts", "auction"],
     "q7": ["ts", "auction", "bidder", "price"],
     "ysb": ["ts", "ad_id", "event_type"],

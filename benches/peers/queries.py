@@ -27,6 +27,18 @@ def _histogram_quantiles(panes: str, windows: str, first_bucket: str) -> str:
         FROM q GROUP BY win, key"""
 
 
+def _sessions(opened: str) -> str:
+    """Rows of a key in order: one that comes more than 30 s behind the one before opens a session, and `opened` numbers them.
+
+    Rows of equal time are peers in the frame of `opened`, so all of them have the number that the one that opens has.
+    """
+    return f"""
+        WITH a AS (SELECT key, ts, value, ts - lag(ts) OVER (PARTITION BY key ORDER BY ts) > 30000 AS opens FROM t),
+        b AS (SELECT key, ts, value, {opened} OVER (PARTITION BY key ORDER BY ts) AS session FROM a)
+        SELECT min(ts) AS win, key, max(ts) + 30000 AS "end", count(*) AS count, sum(value) AS sum
+        FROM b GROUP BY key, session"""
+
+
 DUCKDB: dict[str, tuple[str, str]] = {
     "w1": ("GROUP BY", f"SELECT ts // 60000 * 60000 AS win, key, {FOUR} FROM t GROUP BY ALL"),
     "w2": (
@@ -50,6 +62,7 @@ DUCKDB: dict[str, tuple[str, str]] = {
                   WINDOW w AS (PARTITION BY g.key ORDER BY g.pane ROWS BETWEEN CURRENT ROW AND 95 FOLLOWING))
             SELECT win, key, CAST(count AS BIGINT) AS count, sum, min, max FROM x WHERE count > 0""",
     ),
+    "w5": ("lag, running count", _sessions("count(*) FILTER (opens)")),
     "q5": (
         "panes spread over windows",
         """WITH p AS (SELECT ts // 2000 AS pane, auction, count(*) AS c FROM t GROUP BY ALL),
@@ -93,6 +106,13 @@ CLICKHOUSE: dict[str, tuple[str, str]] = {
            (SELECT intDiv(ts, 900000) AS pane, key, count() AS c, sum(value) AS s, min(value) AS mn, max(value) AS mx
             FROM t GROUP BY pane, key) GROUP BY win, key""",
     ),
+    "w5": (
+        "groupArray, arraySplit",
+        """SELECT rows.1[1] AS win, key, rows.1[-1] + 30000 AS end, length(rows.1) AS count, arraySum(rows.2) AS sum FROM
+           (SELECT key, arrayJoin(arraySplit((row, since) -> since > 30000, sorted, arrayDifference(sorted.1))) AS split,
+                   (split.1, split.2) AS rows FROM
+            (SELECT key, arraySort(row -> row.1, groupArray((ts, value))) AS sorted FROM t GROUP BY key))""",
+    ),
     "q5": (
         "panes spread over windows",
         """SELECT win, key, count FROM (SELECT win, key, count, max(count) OVER (PARTITION BY win) AS top FROM
@@ -131,6 +151,7 @@ DATAFUSION: dict[str, tuple[str, str]] = {
             SELECT (pane - o) * 900000 AS win, key, sum(count) AS count, sum(sum) AS sum, min(min) AS min, max(max) AS max
             FROM p CROSS JOIN {_offsets(96)} GROUP BY 1, 2""",
     ),
+    "w5": ("lag, running sum", _sessions("sum(CASE WHEN opens THEN 1 ELSE 0 END)")),
     "q5": (
         "panes spread over windows",
         f"""WITH p AS (SELECT ts / 2000 AS pane, auction, count(*) AS c FROM t GROUP BY 1, 2),
@@ -206,6 +227,16 @@ def _w4(t: pl.LazyFrame, _ads: pl.LazyFrame | None) -> pl.LazyFrame:
     return _spread(panes, 96, 900_000).group_by("win", "key").agg(merged)
 
 
+def _w5(t: pl.LazyFrame, _ads: pl.LazyFrame | None) -> pl.LazyFrame:
+    """Sorted by one number that has key and time in it, which is faster than by two columns."""
+    key, ts = pl.col("key"), pl.col("ts")
+    rows = t.with_columns((key * 10**13 + ts).alias("place")).sort("place")
+    opens = (key != key.shift()) | (ts.diff() > 30_000)
+    sessions = rows.with_columns(opens.fill_null(True).cum_sum().alias("session")).group_by("session")
+    bounds = [ts.min().alias("win"), key.first(), (ts.max() + 30_000).alias("end")]
+    return sessions.agg(*bounds, _count, _value.sum().alias("sum")).drop("session")
+
+
 def _q5(t: pl.LazyFrame, _ads: pl.LazyFrame | None) -> pl.LazyFrame:
     panes = t.group_by(_pane(2_000), pl.col("auction").alias("key")).agg(_count)
     windows = _spread(panes, 5, 2_000).group_by("win", "key").agg(pl.col("count").sum())
@@ -228,6 +259,7 @@ POLARS: dict[str, tuple[str, Plan]] = {
     "w2": ("log histogram by pane, streaming engine", _w2),
     "w3": ("streaming engine", _w3),
     "w4": ("panes spread over windows, streaming engine", _w4),
+    "w5": ("one sort key, streaming engine", _w5),
     "q5": ("panes spread over windows, streaming engine", _q5),
     "q7": ("in-memory engine", _q7),
     "ysb": ("streaming engine", _ysb),

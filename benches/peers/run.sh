@@ -10,7 +10,7 @@ Sets up virtual environments, builds, generates the data, checks that all answer
 writes benches/record/DATE-peers.md. What is already set up or generated is used again.
 
   --scale X          share of the rows to measure with [default: 1, which is 50M for w1 and w4, else 20M]
-  --workloads LIST   [default: w1,w2,w3,w4,q5,q7,ysb]
+  --workloads LIST   [default: w1,w2,w3,w4,w5,q5,q7,ysb]
   --peers LIST       [default: duckdb,clickhouse,datafusion,polars,flink,handrolled]; Highwater always runs
   --threads LIST     [default: 1,2]
   --reps N           processes for each engine and workload, the engines taking turns [default: 3]
@@ -26,7 +26,7 @@ END
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 scale=1 reps=3 home=$here/_work check_only=
-workloads=w1,w2,w3,w4,q5,q7,ysb peers=duckdb,clickhouse,datafusion,polars,flink,handrolled thread_counts=1,2
+workloads=w1,w2,w3,w4,w5,q5,q7,ysb peers=duckdb,clickhouse,datafusion,polars,flink,handrolled thread_counts=1,2
 command=benches/peers/run.sh
 while [ $# -gt 0 ]; do
     [ "$1" = --home ] || command+=" $1 ${2:-}"

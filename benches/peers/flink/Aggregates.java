@@ -8,7 +8,7 @@ import org.apache.flink.util.Collector;
 
 /** The aggregates, and the results that they become. */
 final class Aggregates {
-    /** One result: in q7 `key` is the auction, `count` the bidder and `sum` the price. */
+    /** One result: in q7 `key` is the auction, `count` the bidder and `sum` the price; in w5 `max` is the end of the session. */
     public static final class Result implements Serializable {
         public long window, key, count;
         public double sum, min, max, p50, p99;
@@ -130,6 +130,20 @@ final class Aggregates {
                 result.max = summary.max;
                 result.p50 = summary.p50;
                 result.p99 = summary.p99;
+                out.collect(result);
+            }
+        }
+    }
+
+    public static final class EmitSession implements WindowFunction<Summary, Result, Long, TimeWindow> {
+        public void apply(Long key, TimeWindow window, Iterable<Summary> in, Collector<Result> out) {
+            for (Summary summary : in) {
+                Result result = new Result();
+                result.window = window.getStart();
+                result.max = window.getEnd();
+                result.key = key;
+                result.count = summary.count;
+                result.sum = summary.sum;
                 out.collect(result);
             }
         }

@@ -17,7 +17,7 @@ final class Data {
         switch (workload) {
             case "w1", "w4" -> { key = widened(dir, "key"); value = doubles(dir, "value"); }
             case "w2" -> { key = widened(dir, "model"); value = doubles(dir, "value"); }
-            case "w3" -> { key = longs(dir, "key"); value = doubles(dir, "value"); }
+            case "w3", "w5" -> { key = longs(dir, "key"); value = doubles(dir, "value"); }
             case "q5" -> key = longs(dir, "auction");
             case "q7" -> { key = longs(dir, "auction"); bidder = longs(dir, "bidder"); price = longs(dir, "price"); }
             case "ysb" -> {

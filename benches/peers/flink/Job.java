@@ -22,6 +22,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.legacy.RichSinkFunction;
 import org.apache.flink.streaming.api.functions.source.legacy.RichParallelSourceFunction;
 import org.apache.flink.streaming.api.watermark.Watermark;
+import org.apache.flink.streaming.api.windowing.assigners.EventTimeSessionWindows;
 import org.apache.flink.streaming.api.windowing.assigners.SlidingEventTimeWindows;
 import org.apache.flink.streaming.api.windowing.assigners.TumblingEventTimeWindows;
 
@@ -113,6 +114,9 @@ public class Job {
                 return keyed(events, form).window(five).aggregate(new Aggregates.Quantiles(), emit);
             case "w3":
                 return keyed(events, form).window(ten).aggregate(new Aggregates.CountAndSum(), emit);
+            case "w5":
+                var sessions = EventTimeSessionWindows.withGap(Duration.ofSeconds(30));
+                return keyed(events, form).window(sessions).aggregate(new Aggregates.CountAndSum(), new Aggregates.EmitSession());
             case "q5":
                 var hot = SlidingEventTimeWindows.of(Duration.ofSeconds(10), Duration.ofSeconds(2));
                 var counts = keyed(events, form).window(hot).aggregate(new Aggregates.CountAndSum(), emit);

@@ -30,7 +30,7 @@ impl Columns {
         match workload {
             "w1" | "w4" => (columns.key32, columns.value) = (ints("key")?, value()?),
             "w2" => (columns.key32, columns.value) = (ints("model")?, value()?),
-            "w3" => (columns.key64, columns.value) = (longs("key")?, value()?),
+            "w3" | "w5" => (columns.key64, columns.value) = (longs("key")?, value()?),
             "q5" => columns.key64 = longs("auction")?,
             "q7" => {
                 (columns.key64, columns.bidder, columns.price) =
@@ -67,7 +67,7 @@ fn column<T, const WIDTH: usize>(dir: &Path, name: &str, decode: fn([u8; WIDTH])
     }
 }
 
-/// One result: in q7 `key` is the auction, `count` the bidder and `sum` the price.
+/// One result: in q7 `key` is the auction, `count` the bidder and `sum` the price; in w5 `max` is the end of the session.
 #[derive(Default)]
 pub struct Row {
     pub window: i64,

@@ -4,6 +4,7 @@
 //! `handrolled WORKLOAD DATA_DIR THREADS RUNS BOUND_MS [RESULT.csv]` prints one line of JSON.
 
 mod data;
+mod sessions;
 mod windows;
 mod workloads;
 
@@ -29,8 +30,9 @@ fn main() -> Result<()> {
         }
     }
     let (rows, peak) = (data.ts.len(), peak_rss()?);
+    let form = if workload == "w5" { "a hash map of open sessions" } else { "one hash map a pane" };
     println!(
-        r#"{{"peer": "hand-rolled Rust", "version": "rustc-hash 2.1.3", "form": "one hash map a pane", "workload": "{workload}", "threads": {threads}, "rows": {rows}, "ns_per_row": {samples:?}, "peak_rss_bytes": {peak}}}"#
+        r#"{{"peer": "hand-rolled Rust", "version": "rustc-hash 2.1.3", "form": "{form}", "workload": "{workload}", "threads": {threads}, "rows": {rows}, "ns_per_row": {samples:?}, "peak_rss_bytes": {peak}}}"#
     );
     Ok(())
 }

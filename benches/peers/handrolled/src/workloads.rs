@@ -2,6 +2,7 @@
 //! partial windows are merged at the end; with many keys each takes its share of the keys.
 
 use crate::data::{Columns, Row, Sink};
+use crate::sessions::sessions;
 use crate::windows::{WATERMARK_EVERY, windows};
 use rustc_hash::FxHashMap;
 
@@ -100,14 +101,14 @@ impl Share {
     }
 
     #[inline(always)]
-    fn has_key(self, key: usize) -> bool {
+    pub fn has_key(self, key: usize) -> bool {
         self.threads == 1 || key % self.threads == self.thread
     }
 }
 
 /// Whether the threads' results are partial windows, or tops of windows, that [`combine`] must see.
 pub fn needs_combining(workload: &str) -> bool {
-    !matches!(workload, "w2" | "w3")
+    !matches!(workload, "w2" | "w3" | "w5")
 }
 
 /// Count, sum, minimum and maximum a key, rows shared out in blocks.
@@ -161,6 +162,7 @@ pub fn run(workload: &str, data: &Columns, bound: i64, share: Share, sink: &mut 
             },
         ),
         "w4" => summaries::<86_400_000, 900_000>(data, bound, share, sink),
+        "w5" => sessions::<30_000>(data, bound, share, sink),
         "q5" => windows::<10_000, 2_000, _, _>(
             ts,
             bound,
@@ -210,7 +212,7 @@ pub fn run(workload: &str, data: &Columns, bound: i64, share: Share, sink: &mut 
 pub fn combine(workload: &str, parts: Vec<Vec<Row>>) -> Vec<Row> {
     let rows = parts.into_iter().flatten();
     match workload {
-        "w2" | "w3" => rows.collect(),
+        "w2" | "w3" | "w5" => rows.collect(),
         "q5" => {
             let rows: Vec<Row> = rows.collect();
             let mut top: FxHashMap<i64, i64> = FxHashMap::default();
