@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 record=benches/record/instructions.txt
 percent=3
-workloads=(w1 w2 w3 w4 q5 q7 ysb)
+workloads=(w1 w2 w3 w4 w5 q5 q7 ysb early_count)
 
 if ! command -v valgrind >/dev/null; then
     apt-get install --yes --quiet valgrind >/dev/null 2>&1 || { echo "no valgrind here, and no way to install it: instructions are not counted"; exit 0; }
@@ -40,9 +40,10 @@ fi
 awk -v percent="$percent" '
     /^#/ { next }
     NR == FNR { recorded[$1] = $2; next }
+    !($1 in recorded) { printf "%-11s %12d instructions, not recorded\n", $1, $2; far = 1; next }
     {
         change = 100 * ($2 / recorded[$1] - 1)
-        printf "%-4s %12d instructions, recorded %12d: %+.1f %%\n", $1, $2, recorded[$1], change
+        printf "%-11s %12d instructions, recorded %12d: %+.1f %%\n", $1, $2, recorded[$1], change
         if (change > percent || change < -percent) far = 1
     }
     END {

@@ -1,8 +1,12 @@
 //! Workloads for the benches: those of `highwater bench`, in the shapes that every change is measured on.
 
 use highwater::TimeDelta;
-use highwater_cli::bench::{Function, Load, Question, Workload, inspected};
+use highwater_cli::bench::{Function, Load, Question, Windows, Workload, inspected};
 use highwater_cli::generate::{Disorder, KeyType, Spec};
+
+mod rules;
+
+pub use rules::{Ruled, ruled};
 
 /// Rows a batch.
 const BATCH_ROWS: usize = 65_536;
@@ -20,9 +24,13 @@ fn shape(
     load.unwrap_or_else(|error| unreachable!("a fixed specification is valid: {error:?}"))
 }
 
+fn aligned(size: TimeDelta, slide: TimeDelta) -> Windows {
+    Windows::Aligned { size, slide }
+}
+
 /// Whole workloads, `rows` rows each: `<window>/<keys>/<disorder>`.
 pub fn loads(rows: u64) -> Vec<(String, Load)> {
-    use Workload::{W1, W3, W4};
+    use Workload::{W1, W3, W4, W5};
     let all = |name: &str, workload, change: fn(&mut Spec, &mut Question)| {
         (name.to_string(), shape(workload, rows, BATCH_ROWS, change))
     };
@@ -34,7 +42,15 @@ pub fn loads(rows: u64) -> Vec<(String, Load)> {
         all("tumbling_10s/1000000_i64/jitter", W3, |_, _| {}),
         all("sliding_24h_15m/1000_i32/jitter", W4, |_, _| {}),
         all("sliding_5m_1m/1000_i32/jitter", W1, |_, question| {
-            (question.size, question.slide) = (TimeDelta::from_mins(5), TimeDelta::from_mins(1));
+            question.windows = aligned(TimeDelta::from_mins(5), TimeDelta::from_mins(1));
+        }),
+        all("session_30s/100000_i64/jitter", W5, |_, _| {}),
+        // a key has a row every ten seconds on average, so that one session in twenty rows ends
+        all("session_30s/1000_i64/jitter", W5, |spec, _| (spec.rate, spec.keys) = (100, 1_000)),
+        // a row in five comes behind the watermark, but most find an open session, and many make one of two
+        all("session_30s/1000_i64/bridges", W5, |spec, _| {
+            (spec.rate, spec.keys, spec.disorder.straggler_share) = (50, 1_000, 0.2);
+            (spec.disorder.straggler_min_ms, spec.disorder.straggler_max_ms) = (20_000, 50_000);
         }),
     ]
 }
@@ -60,7 +76,7 @@ pub fn stages(rows: u64) -> Vec<(String, Load)> {
     let four = [(Count, "count"), (Sum, "sum"), (Min, "min"), (Max, "max")];
     let seconds = |name: &str, size, slide| {
         stage(name, &move |_, question| {
-            (question.size, question.slide) = (TimeDelta::from_secs(size), TimeDelta::from_secs(slide));
+            question.windows = aligned(TimeDelta::from_secs(size), TimeDelta::from_secs(slide));
             (question.value, question.functions) = (Some("value"), four.to_vec());
         })
     };
@@ -97,7 +113,7 @@ pub fn growth(rows: u64) -> Vec<(String, Load)> {
     for open in [1, 100, 10_000] {
         grow("open_windows", open, 1_024, &|spec, question| {
             (spec.disorder, spec.keys) = (Disorder::NONE, 10);
-            (question.size, question.slide) = (TimeDelta::from_millis(20), TimeDelta::from_millis(20));
+            question.windows = aligned(TimeDelta::from_millis(20), TimeDelta::from_millis(20));
             question.bound = TimeDelta::from_millis(20 * open as i64);
         });
     }
@@ -112,7 +128,7 @@ pub fn growth(rows: u64) -> Vec<(String, Load)> {
         // slow, so that many of the longest windows begin and end
         grow("size_over_slide", ratio, BATCH_ROWS, &|spec, question| {
             (spec.rate, spec.keys) = (10, 20);
-            (question.size, question.slide) = (TimeDelta::from_mins(ratio as i64), TimeDelta::from_mins(1));
+            question.windows = aligned(TimeDelta::from_mins(ratio as i64), TimeDelta::from_mins(1));
         });
     }
     let partitions = |(name, load): (String, Load)| match name.strip_prefix("partitions/").map(str::parse) {

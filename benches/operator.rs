@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use highwater_bench::{check, growth, loads, stages};
+use highwater_bench::{Ruled, check, growth, loads, ruled, stages};
 use highwater_cli::bench::{Drive, Load, Scan};
 
 #[global_allocator]
@@ -21,6 +21,7 @@ fn main() {
     for (group, loads) in [("operator", loads(few)), ("stage", stages(few)), ("growth", growth(few))] {
         loads.iter().for_each(|(name, load)| check(&format!("{group}/{name}"), load));
     }
+    ruled(few).iter().for_each(|(name, ruled)| ruled.check(name));
     let mut criterion = Criterion::default().sample_size(20).measurement_time(SAMPLING).configure_from_args();
     let rows = |many| if once { few } else { many };
     let whole = loads(rows(5_000_000));
@@ -30,20 +31,29 @@ fn main() {
         group.bench_function("scan_of_three_columns", |bencher| bencher.iter(|| scan.run()));
         group.finish();
     }
-    measure(&mut criterion, "operator", &whole);
+    let drive = |load: &Load| Drive::new(load).and_then(Drive::all).unwrap_or_default();
+    measure(&mut criterion, "operator", &whole, Load::rows, drive);
     drop(whole);
-    measure(&mut criterion, "stage", &stages(rows(2_000_000)));
-    measure(&mut criterion, "growth", &growth(rows(3_000_000)));
+    measure(&mut criterion, "operator", &ruled(rows(5_000_000)), Ruled::rows, Ruled::run);
+    measure(&mut criterion, "stage", &stages(rows(2_000_000)), Load::rows, drive);
+    measure(&mut criterion, "growth", &growth(rows(3_000_000)), Load::rows, drive);
     criterion.final_summary();
 }
 
-fn measure(criterion: &mut Criterion, group: &str, loads: &[(String, Load)]) {
+/// Measures how long `run`, which gives the number of results, takes for all rows.
+fn measure<L>(
+    criterion: &mut Criterion,
+    group: &str,
+    loads: &[(String, L)],
+    rows: fn(&L) -> u64,
+    run: fn(&L) -> u64,
+) {
     let mut group = criterion.benchmark_group(group);
     for (name, load) in loads {
-        group.throughput(Throughput::Elements(load.rows()));
+        group.throughput(Throughput::Elements(rows(load)));
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let results = Drive::new(load).and_then(Drive::all).unwrap_or_default();
+                let results = run(load);
                 assert!(results > 0, "{name} has no results");
                 results
             });
