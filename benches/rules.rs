@@ -82,12 +82,16 @@ impl Ruled {
         expected.results.sort_unstable();
         let different = given.iter().zip(&expected.results).find(|(given, expected)| given != expected);
         assert_eq!(different, None, "{name}");
-        assert_eq!((given.len(), late), (expected.results.len(), expected.late), "{name}: results, late rows");
+        assert_eq!(
+            (given.len(), late),
+            (expected.results.len(), expected.late),
+            "{name}: results, late rows"
+        );
     }
 
     /// Pushes everything; gives the number of late rows.
     fn drive(&self, mut take: impl FnMut(&RecordBatch)) -> u64 {
-        let run = || -> highwater::Result<u64> {
+        let mut run = || -> highwater::Result<u64> {
             let mut operator = self.operator()?;
             for (partition, batch) in &self.load.batches {
                 operator.push(*partition, batch)?.fired.iter().for_each(&mut take);
@@ -99,7 +103,7 @@ impl Ruled {
     }
 
     fn operator(&self) -> highwater::Result<WindowOperator> {
-        let schema = self.load.batches.first().map(|(_, batch)| batch.schema()).unwrap_or_default();
+        let schema = self.load.batches[0].1.schema();
         let builder = WindowOperator::builder(schema)
             .event_time("ts")
             .key("key")
@@ -123,7 +127,8 @@ fn results_of(batch: &RecordBatch) -> Vec<Result> {
     let starts = batch["window_start"].as_primitive::<TimestampMillisecondType>();
     let counts = batch.column(3).as_primitive::<Int64Type>();
     let sums = batch.column(4).as_primitive::<Float64Type>();
-    let result = |row| (starts.value(row), keys.value(row), counts.value(row), (sums.value(row) * 64.0) as i64);
+    let result =
+        |row| (starts.value(row), keys.value(row), counts.value(row), (sums.value(row) * 64.0) as i64);
     (0..batch.num_rows()).map(result).collect()
 }
 
@@ -206,7 +211,9 @@ impl Plain {
                 }
             }
         }
-        while let Some(window) = self.windows.first_entry().filter(|window| window.key() + SIZE - 1 <= watermark) {
+        while let Some(window) =
+            self.windows.first_entry().filter(|window| window.key() + SIZE - 1 <= watermark)
+        {
             let (start, panes) = window.remove_entry();
             self.results.extend(panes.into_iter().map(|(key, pane)| (start, key, pane.count, pane.sum)));
         }
