@@ -1,0 +1,159 @@
+//! The job: five operators in a row.
+//!
+//! ```text
+//! events, 8 partitions -> requests (match_pairs) -> charges, one for each completed or failed request
+//!                                                     -> bills    tenant, minute       corrected for 2 minutes
+//!                                                     -> errors   model, minute
+//!                                                     -> latency  model, 5 minutes every minute
+//!                                                                   -> slowest  minute
+//! ```
+//!
+//! Rows go down the row first, and then the watermark: so nothing that was in time above is late below.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use highwater::process::{MatchPairs, ProcessOperator, match_pairs};
+use highwater::watermark::WatermarkStrategy;
+use highwater::{Aggregate, FutureGuard, Input, Output, TimeDelta, Window, WindowOperator};
+
+use crate::charges::{charge_schema, charges};
+use crate::events::{Kind, to_batch};
+
+/// A result, or what went wrong.
+pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// What a call has given.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// Requests, `complete` or `abandoned`.
+    pub requests: Vec<RecordBatch>,
+    /// Events whose time cannot be.
+    pub rejected: Vec<RecordBatch>,
+    /// What the requests that ended cost.
+    pub charges: Vec<RecordBatch>,
+    /// `usd` and `requests` of a tenant and minute. Late ones are charges that are in no bill.
+    pub bills: Output,
+    /// `failed` and `requests` of a model and minute.
+    pub errors: Output,
+    /// `p50_ms` and `p99_ms` of a model over five minutes.
+    pub latency: Output,
+    /// The `model` with the highest `p99_ms`.
+    pub slowest: Output,
+}
+
+/// The operators.
+pub struct Job {
+    pub requests: ProcessOperator<MatchPairs>,
+    pub bills: WindowOperator,
+    pub errors: WindowOperator,
+    pub latency: WindowOperator,
+    pub slowest: WindowOperator,
+}
+
+impl Job {
+    /// A job for events on so many partitions, with so many threads.
+    pub fn new(partitions: usize, threads: usize) -> Result<Self> {
+        let minute = TimeDelta::from_mins(1);
+        let events = Input::new(phased_schema()?)
+            .event_time("ts")
+            .key("request_id")
+            .partitions(partitions)
+            .watermark(WatermarkStrategy::bounded_out_of_orderness(TimeDelta::from_secs(20)))
+            .idle_timeout(minute)
+            .future_guard(FutureGuard::clock(minute));
+        let requests = match_pairs(events)
+            .event(PHASE, "start", "end")
+            .abandon_after(TimeDelta::from_mins(5))
+            .start_columns(["tenant_id", "model"])
+            .end_columns(["event", "prompt_tokens", "completion_tokens", "latency_ms"])
+            .threads(threads)
+            .build()?;
+        let over_charges = |key: &str, window: Window| {
+            WindowOperator::builder(charge_schema())
+                .event_time("ts")
+                .key(key)
+                .window(window)
+                .watermark(WatermarkStrategy::explicit())
+                .threads(threads)
+        };
+        let bills = over_charges("tenant_id", Window::tumbling(minute))
+            .allowed_lateness(TimeDelta::from_mins(2))
+            .aggregate(Aggregate::sum("usd").alias("usd"))
+            .aggregate(Aggregate::count_all().alias("requests"))
+            .firing_column(true)
+            .build()?;
+        let errors = over_charges("model", Window::tumbling(minute))
+            .aggregate(Aggregate::sum("failed").alias("failed"))
+            .aggregate(Aggregate::count_all().alias("requests"))
+            .build()?;
+        let latency = over_charges("model", Window::sliding(TimeDelta::from_mins(5), minute))
+            .aggregate(Aggregate::reservoir_quantile("latency_ms", 0.5, 4_096).alias("p50_ms"))
+            .aggregate(Aggregate::reservoir_quantile("latency_ms", 0.99, 4_096).alias("p99_ms"))
+            .window_time_column(true)
+            .build()?;
+        let slowest = WindowOperator::builder(latency.output_schema())
+            .event_time("window_time")
+            .window(Window::tumbling(minute))
+            .watermark(WatermarkStrategy::explicit())
+            .aggregate(Aggregate::max_by("model", "p99_ms").alias("model"))
+            .aggregate(Aggregate::max("p99_ms").alias("p99_ms"))
+            .build()?;
+        Ok(Job { requests, bills, errors, latency, slowest })
+    }
+
+    /// Moves the clock, by which partitions become idle and events are from the future.
+    pub fn advance_clock(&mut self, now: i64) -> Result<Results> {
+        let output = self.requests.advance_clock(now)?;
+        self.pass_on(output)
+    }
+
+    /// Takes in events of several partitions.
+    pub fn push(&mut self, batches: &[(usize, RecordBatch)]) -> Result<Results> {
+        let phased = batches.iter().map(|(partition, batch)| Ok((*partition, with_phase(batch)?)));
+        let output = self.requests.push_all(&phased.collect::<Result<Vec<_>>>()?)?;
+        self.pass_on(output)
+    }
+
+    /// End of input.
+    pub fn finish(&mut self) -> Result<Results> {
+        let output = self.requests.finish()?;
+        self.pass_on(output)
+    }
+
+    /// The rest of the row, after the first operator.
+    fn pass_on(&mut self, requests: Output) -> Result<Results> {
+        let watermark = self.requests.current_watermark();
+        let charged = requests.fired.iter().map(charges).collect::<Result<_>>()?;
+        let charged = Output { fired: charged, ..Output::default() };
+        let bills = self.bills.push_results(0, &charged, watermark)?;
+        let errors = self.errors.push_results(0, &charged, watermark)?;
+        let latency = self.latency.push_results(0, &charged, watermark)?;
+        let slowest = self.slowest.push_results(0, &latency, self.latency.current_watermark())?;
+        let Output { fired, rejected, .. } = requests;
+        Ok(Results { requests: fired, rejected, charges: charged.fired, bills, errors, latency, slowest })
+    }
+}
+
+/// The column that says whether an event starts or ends a request: two kinds of events end one.
+const PHASE: &str = "phase";
+
+fn phased_schema() -> Result<SchemaRef> {
+    Ok(with_phase(&to_batch(&[])?)?.schema())
+}
+
+fn with_phase(events: &RecordBatch) -> Result<RecordBatch> {
+    let phase = |kind: Option<&str>| match kind {
+        Some(kind) if kind == Kind::RequestStarted.name() => "start",
+        _ => "end",
+    };
+    let phases = StringArray::from_iter_values(events["event"].as_string::<i32>().iter().map(phase));
+    let mut fields = events.schema().fields().to_vec();
+    fields.push(Arc::new(Field::new(PHASE, DataType::Utf8, false)));
+    let mut columns = events.columns().to_vec();
+    columns.push(Arc::new(phases));
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
