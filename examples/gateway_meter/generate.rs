@@ -25,9 +25,8 @@ pub const MINUTE: i64 = 60_000;
 const SECOND: i64 = 1_000;
 const YEAR: i64 = 365 * 24 * 60 * MINUTE;
 const STALLED: usize = 5;
-const TENANTS: [&str; 10] = [
-    "acme", "acme", "acme", "acme", "globex", "globex", "globex", "initech", "initech", "umbrella",
-];
+const TENANTS: [&str; 10] =
+    ["acme", "acme", "acme", "acme", "globex", "globex", "globex", "initech", "initech", "umbrella"];
 
 /// How much to make up.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +104,10 @@ pub fn seconds(deliveries: &[Delivery]) -> Result<Vec<Second>, ArrowError> {
             partitions.entry(delivery.partition).or_default().push(delivery.event.clone());
         }
         let batches = partitions.into_iter().map(|(partition, events)| Ok((partition, to_batch(&events)?)));
-        Ok(Second { clock: second(&polled[0]) * SECOND, batches: batches.collect::<Result<_, ArrowError>>()? })
+        Ok(Second {
+            clock: second(&polled[0]) * SECOND,
+            batches: batches.collect::<Result<_, ArrowError>>()?,
+        })
     };
     deliveries.chunk_by(|one, next| second(one) == second(next)).map(poll).collect()
 }

@@ -99,8 +99,7 @@ impl Ledger {
         let (minutes, requests) = (times(batch, "window_start"), numbers(batch, "requests"));
         let (firings, usd) = (texts(batch, "firing"), usd(batch));
         for (row, tenant) in texts(batch, "tenant_id").into_iter().enumerate() {
-            let bill =
-                Bill { micro_usd: usd[row], requests: requests[row], firing: firings[row].clone() };
+            let bill = Bill { micro_usd: usd[row], requests: requests[row], firing: firings[row].clone() };
             self.bills.entry((tenant, minutes[row])).or_default().push(bill);
         }
     }

@@ -27,7 +27,9 @@ const WORKLOAD: Workload = Workload { seed: 7, minutes: 20, requests_per_minute:
 
 fn main() -> Result<()> {
     let seed = match std::env::args().nth(1) {
-        Some(text) => text.parse().map_err(|_| format!("seed {text:?}: a whole number below 2^64 is meant"))?,
+        Some(text) => {
+            text.parse().map_err(|_| format!("seed {text:?}: a whole number below 2^64 is meant"))?
+        }
         None => WORKLOAD.seed,
     };
     let summary = meter(&Workload { seed, ..WORKLOAD })?;

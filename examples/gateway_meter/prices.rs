@@ -38,7 +38,11 @@ impl Model {
 pub fn usd(micros: i128) -> String {
     let (dollars, rest) = (micros / 1_000_000, micros % 1_000_000);
     let dollars = grouped(dollars);
-    if rest % 10_000 == 0 { format!("${dollars}.{:02}", rest / 10_000) } else { format!("${dollars}.{rest:06}") }
+    if rest % 10_000 == 0 {
+        format!("${dollars}.{:02}", rest / 10_000)
+    } else {
+        format!("${dollars}.{rest:06}")
+    }
 }
 
 /// A count with commas between thousands.

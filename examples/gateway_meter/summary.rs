@@ -56,7 +56,8 @@ impl Summary {
             right: right.iter().copied().map(i128::from).collect(),
             show: grouped::<i128>,
         };
-        let money = |words, left: i128, right: &[i128]| Equation { words, left, right: right.to_vec(), show: usd };
+        let money =
+            |words, left: i128, right: &[i128]| Equation { words, left, right: right.to_vec(), show: usd };
         vec![
             count("events = taken + rejected", self.events, &[rows.taken, rows.rejected()]),
             count(
@@ -116,18 +117,27 @@ impl Summary {
         for alert in &self.ledger.alerts {
             let tenths = alert.failed * 1_000 / alert.requests;
             let (minute, model) = (clock(alert.minute), &alert.model);
-            let (rate, failed, requests) = (format!("{}.{} %", tenths / 10, tenths % 10), alert.failed, alert.requests);
+            let (rate, failed, requests) =
+                (format!("{}.{} %", tenths / 10, tenths % 10), alert.failed, alert.requests);
             writeln!(f, "  {minute}  {model:12} {rate:>7}: {failed} of {requests}")?;
         }
         let end = START + self.workload.minutes * MINUTE;
-        writeln!(f, "\nLatency in the five minutes before {}\n  model            p50 ms    p99 ms  slowest in", clock(end))?;
+        writeln!(
+            f,
+            "\nLatency in the five minutes before {}\n  model            p50 ms    p99 ms  slowest in",
+            clock(end)
+        )?;
         let mut models: Vec<_> = self.ledger.latency.iter().filter(|((at, _), _)| *at == end).collect();
         models.sort_by_key(|(_, (_, p99))| std::cmp::Reverse(*p99));
         for ((_, model), (p50, p99)) in models {
             let show = |ms: &Option<i64>| ms.map_or("none".into(), grouped);
             let slowest = self.ledger.slowest.values().filter(|name| *name == model).count();
             let (p50, p99) = (show(p50), show(p99));
-            writeln!(f, "  {model:12} {p50:>10} {p99:>9}  {slowest} of {} windows", self.ledger.slowest.len())?;
+            writeln!(
+                f,
+                "  {model:12} {p50:>10} {p99:>9}  {slowest} of {} windows",
+                self.ledger.slowest.len()
+            )?;
         }
         Ok(())
     }
@@ -139,7 +149,10 @@ impl Display for Summary {
         let (events, requests) = (grouped(self.events), grouped(requests));
         let Workload { seed, minutes, .. } = self.workload;
         let (from, to) = (clock(START), clock(START + minutes * MINUTE));
-        writeln!(f, "{events} events of {requests} requests from {from} to {to}, {PARTITIONS} partitions, seed {seed}")?;
+        writeln!(
+            f,
+            "{events} events of {requests} requests from {from} to {to}, {PARTITIONS} partitions, seed {seed}"
+        )?;
         let abandoned = &self.ledger.abandoned;
         writeln!(f, "{failed} failed, {} were abandoned, {repeated} ended twice", abandoned.len())?;
         if let Some((request, started)) = abandoned.first() {

@@ -69,6 +69,8 @@ Examples:
       the calls of each hour, with a first result every five minutes; each takes back the one before it
   highwater window trips.csv --time ts --key car --global --ascending --trigger-delta odometer,100 --agg 'last(odometer)'
       a result whenever a car has gone another hundred kilometers
+  highwater window big.parquet --time ts --tumble 1h --bound 20s --out hours.csv --checkpoint hours.ckpt
+      a long run that may be killed: the same command goes on where it was
 
 Order of rows:
   Every input is a partition, unless --partition-by splits them. The order of rows inside an input never changes.
@@ -80,6 +82,15 @@ Order of rows:
 Idleness:
   With --idle the clock is the ingest time: it stands at a row's ingest time when that row is taken, so a replay shows
   what a consumer would have seen. A partition without rows for the timeout no longer holds the watermark back.
+
+Checkpoints:
+  With --checkpoint, a run that was killed at any moment and is started again by the same command gives the output of an
+  undisturbed run: no row is lost, none is there twice. Every --checkpoint-every rows the state of the windows, the place in
+  each input and the length of each output go to the directory together. Outputs must be .csv or .ndjson files (others
+  cannot be cut back to what was committed), inputs files that do not change. Until the end an output is in a hidden file
+  beside its place, .NAME.part. A command that asks for something else is refused; --threads, --batch-rows, --quiet,
+  --stats, --checkpoint-every and the limits may change. Once a run is complete, the same command says so and does nothing;
+  without the directory it starts over. With --idle, late rows are also not coalesced across a checkpoint.
 
 Durations:
   20s, 1m30s, 250ms, 5us, 1.5h, 7d, 2w, PT1M, P1DT12H. Days have 24 hours; months and years are refused.
@@ -243,6 +254,9 @@ pub struct WindowArgs {
     /// Output options.
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Checkpoint options.
+    #[command(flatten)]
+    pub checkpoint: CheckpointArgs,
     /// Resource options.
     #[command(flatten)]
     pub resources: ResourceArgs,
@@ -336,6 +350,19 @@ pub struct OutputArgs {
     /// No summary and no progress on stderr
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// How a run outlasts a crash.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Checkpoints")]
+pub struct CheckpointArgs {
+    /// Keep the state of the run in this directory; the same command goes on from there
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint: Option<PathBuf>,
+    /// Write a checkpoint after so many rows, at the next multiple of some 32,768
+    #[arg(long, value_name = "ROWS", default_value_t = 1_000_000, requires = "checkpoint",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: u64,
 }
 
 /// How much of the machine it takes.

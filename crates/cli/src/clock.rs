@@ -47,6 +47,16 @@ impl ReplayClock {
         })
     }
 
+    /// What it has seen: the time it stands at, the end of the next timeout, and when each partition was last heard of.
+    pub(crate) fn seen(&self) -> (Option<i64>, i64, &[Option<i64>]) {
+        (self.now, self.deadline, &self.heard)
+    }
+
+    /// The same clock, having seen that.
+    pub(crate) fn having_seen(self, now: Option<i64>, deadline: i64, heard: Vec<Option<i64>>) -> Self {
+        ReplayClock { now, deadline, heard, ..self }
+    }
+
     fn event_ticks(&self, ingest: i64) -> i64 {
         if self.ingest == self.event {
             return ingest;

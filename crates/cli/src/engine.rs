@@ -1,5 +1,7 @@
 //! From flags to an operator, and from the operator's errors back to flags.
 
+use std::path::Path;
+
 use arrow_schema::{DataType, SchemaRef};
 use highwater::watermark::{Cadence, Reactivation, WatermarkStrategy};
 use highwater::{
@@ -9,12 +11,13 @@ use highwater::{
 use crate::args::{CadenceArg, LateFiringArg, OnNull, ReactivationArg, WindowArgs};
 use crate::failure::{Failure, Outcome};
 
-/// Builds the operator for rows of `schema`.
+/// Builds the operator for rows of `schema`, or makes it again out of a snapshot.
 pub(crate) fn build(
     args: &WindowArgs,
     window: &Window,
     schema: &SchemaRef,
     partitions: usize,
+    snapshot: Option<&[u8]>,
 ) -> Outcome<WindowOperator> {
     let threads = args
         .resources
@@ -74,7 +77,17 @@ pub(crate) fn build(
     for parsed in &args.shape.agg {
         builder = builder.aggregate(parsed.aggregate.clone());
     }
-    builder.build().map_err(|error| Failure::usage(in_flags(&error, args)))
+    let operator = match snapshot {
+        None => builder.build(),
+        Some(snapshot) => builder.restore(snapshot),
+    };
+    operator.map_err(|error| match error {
+        Error::Snapshot { message, .. } => {
+            let directory = args.checkpoint.checkpoint.as_deref().unwrap_or(Path::new(""));
+            Failure::at(directory.display(), format_args!("the checkpoint cannot be taken up: {message}"))
+        }
+        error => Failure::usage(in_flags(&error, args)),
+    })
 }
 
 fn time_type(args: &WindowArgs, schema: &SchemaRef) -> DataType {

@@ -14,7 +14,7 @@ use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 
 use crate::failure::{Failure, Outcome};
-use crate::input::Batches;
+use crate::input::{Batches, Mark};
 
 /// Rows of a turn, and the most that stand in one [`Stretch`].
 pub(crate) const TURN: usize = 1_024;
@@ -38,6 +38,40 @@ pub(crate) enum Item {
     Ended(usize),
 }
 
+/// How far an input has been taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) rows: u64,
+    /// The largest ingest time so far; `i64::MIN` without any.
+    pub(crate) largest: i64,
+    /// Where to read on from, at or before the next row.
+    pub(crate) mark: Mark,
+}
+
+impl Default for Taken {
+    fn default() -> Self {
+        Taken { rows: 0, largest: i64::MIN, mark: Mark::default() }
+    }
+}
+
+/// Where the order of all rows stands, between two items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// By input.
+    pub(crate) taken: Vec<Taken>,
+    /// The inputs that have rows left, whose turn it is first.
+    pub(crate) line: Vec<usize>,
+    /// Inputs whose end has not been told yet.
+    pub(crate) ended: Vec<usize>,
+}
+
+impl Standing {
+    /// The beginning.
+    pub(crate) fn start(inputs: usize) -> Self {
+        Standing { taken: vec![Taken::default(); inputs], line: (0..inputs).collect(), ended: Vec::new() }
+    }
+}
+
 /// All inputs in one order.
 pub(crate) struct Interleaver {
     cursors: Vec<Cursor>,
@@ -53,34 +87,46 @@ enum Order {
 }
 
 impl Interleaver {
-    /// `ingest` is the column to merge by.
+    /// `ingest` is the column to merge by. Each input begins at the mark that `standing` has of it.
     pub(crate) fn new(
         inputs: Vec<Box<dyn Batches>>,
         schema: &SchemaRef,
         ingest: Option<usize>,
+        standing: &Standing,
     ) -> Outcome<Self> {
-        let cursor = |batches| Cursor {
+        let cursor = |(batches, taken): (_, &Taken)| Cursor {
             batches,
             schema: schema.clone(),
             ingest,
             batch: RecordBatch::new_empty(schema.clone()),
             at: 0,
             times: Vec::new(),
-            largest: i64::MIN,
-            taken: 0,
+            largest: taken.largest,
+            taken: *taken,
         };
         let mut interleaver = Interleaver {
-            cursors: inputs.into_iter().map(cursor).collect(),
+            cursors: inputs.into_iter().zip(&standing.taken).map(cursor).collect(),
             order: match ingest {
                 None => Order::Turns(VecDeque::new()),
                 Some(_) => Order::Merge(BinaryHeap::new()),
             },
-            ended: VecDeque::new(),
+            ended: standing.ended.iter().copied().collect(),
         };
-        for input in 0..interleaver.cursors.len() {
+        for &input in &standing.line {
+            interleaver.cursors[input].skip()?;
             interleaver.line_up(input)?;
         }
         Ok(interleaver)
+    }
+
+    /// Where it stands.
+    pub(crate) fn standing(&self) -> Standing {
+        let line = match &self.order {
+            Order::Turns(line) => line.iter().copied().collect(),
+            Order::Merge(heads) => heads.iter().map(|Reverse((_, input))| *input).collect(),
+        };
+        let ended = self.ended.iter().copied().collect();
+        Standing { taken: self.cursors.iter().map(Cursor::taken).collect(), line, ended }
     }
 
     /// Puts an input back in line, or among those that have ended.
@@ -127,11 +173,34 @@ struct Cursor {
     at: usize,
     /// The ingest time of each row of `batch`.
     times: Vec<i64>,
+    /// Of all rows of `batch` and before it.
     largest: i64,
-    taken: u64,
+    /// Up to row `at`, but for its mark, which is where it has been read from.
+    taken: Taken,
 }
 
 impl Cursor {
+    fn taken(&self) -> Taken {
+        Taken { mark: self.batches.mark(), ..self.taken }
+    }
+
+    /// Passes over the rows between the mark and what has been taken.
+    fn skip(&mut self) -> Outcome<()> {
+        let mut rows = self.taken.rows.saturating_sub(self.taken.mark.rows);
+        while rows > 0 {
+            if !self.load()? {
+                return Err(Failure::run(format_args!(
+                    "an input has ended before row {}, up to which it had been read",
+                    self.taken.rows
+                )));
+            }
+            let passed = rows.min((self.batch.num_rows() - self.at) as u64);
+            self.at += passed as usize;
+            rows -= passed;
+        }
+        Ok(())
+    }
+
     /// Whether there is a row; reads on if need be.
     fn load(&mut self) -> Outcome<bool> {
         while self.at == self.batch.num_rows() {
@@ -160,7 +229,7 @@ impl Cursor {
     /// The rows up to the first whose time is not `before` the head of another input; at most a turn. Pieces of several
     /// batches are put together, so that it does not matter how the rows were decoded.
     fn take(&mut self, input: usize, before: impl Fn(i64) -> bool) -> Outcome<Stretch> {
-        let first_row = self.taken + 1;
+        let first_row = self.taken.rows + 1;
         let (mut pieces, mut ingest, mut rows) = (Vec::new(), Vec::new(), 0);
         while rows < TURN && self.load()? {
             let most = (self.batch.num_rows() - self.at).min(TURN - rows);
@@ -181,7 +250,8 @@ impl Cursor {
                 break;
             }
         }
-        self.taken += rows as u64;
+        self.taken.rows += rows as u64;
+        self.taken.largest = ingest.last().copied().unwrap_or(self.taken.largest);
         let batch = match pieces.len() {
             1 => pieces.remove(0),
             _ => concat_batches(&self.schema, &pieces).map_err(Failure::run)?,
@@ -225,7 +295,8 @@ mod tests {
         ingest: Option<usize>,
     ) -> Vec<(usize, Vec<Option<i64>>)> {
         let cuts = inputs.iter().map(|values| cut(values, rows)).collect();
-        let mut interleaver = Interleaver::new(cuts, &schema(), ingest).unwrap();
+        let mut interleaver =
+            Interleaver::new(cuts, &schema(), ingest, &Standing::start(inputs.len())).unwrap();
         let mut all = Vec::new();
         while let Some(item) = interleaver.next().unwrap() {
             all.push(match item {

@@ -16,8 +16,10 @@ pub mod bench;
 pub mod conform;
 pub mod generate;
 
+mod checkpoint;
 mod clock;
 mod engine;
+mod guard;
 mod input;
 mod interleave;
 mod output;

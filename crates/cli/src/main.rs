@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use highwater_cli::args::{Cli, Command};
 use highwater_cli::failure::{Failure, Outcome};
 use highwater_cli::{bench, conform, generate, window};
@@ -20,13 +20,18 @@ fn allocations() -> Option<u64> {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let matches = Cli::command().get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.format(&mut Cli::command()).exit(),
+    };
+    match run(cli, &matches) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
 }
 
-fn run(cli: Cli) -> Outcome<ExitCode> {
+fn run(cli: Cli, matches: &ArgMatches) -> Outcome<ExitCode> {
     match cli.command {
         Command::Window(args) => {
             if let Some(text) = args.missing() {
@@ -37,7 +42,8 @@ fn run(cli: Cli) -> Outcome<ExitCode> {
                     window.error(ErrorKind::MissingRequiredArgument, text).exit();
                 }
             }
-            window::run(&args).map(|()| ExitCode::SUCCESS)
+            let given = matches.subcommand().map(|(_, given)| window::given(given)).unwrap_or_default();
+            window::run(&args, &given).map(|()| ExitCode::SUCCESS)
         }
         Command::Generate(args) => match generate::run(&args) {
             Ok(()) => Ok(ExitCode::SUCCESS),

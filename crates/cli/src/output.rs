@@ -20,6 +20,7 @@ use parquet::file::properties::WriterProperties;
 use tempfile::NamedTempFile;
 
 use crate::args::OutputFormat;
+use crate::checkpoint::{Committed, Kept};
 use crate::failure::{Failure, Outcome, plain};
 use crate::table::Table;
 use crate::text::readable;
@@ -77,6 +78,7 @@ enum Encoder {
     Ndjson(JsonWriter<Bytes, LineDelimited>),
     Parquet(Box<ArrowWriter<Bytes>>),
     Arrow(Box<FileWriter<Bytes>>),
+    Kept(Box<Kept>),
 }
 
 /// An open output.
@@ -84,8 +86,6 @@ pub(crate) struct Sink {
     path: PathBuf,
     schema: SchemaRef,
     encoder: Encoder,
-    /// Rows written.
-    pub(crate) rows: u64,
 }
 
 /// The format that a path asks for by its extension.
@@ -103,31 +103,43 @@ pub(crate) fn format_of(path: &Path) -> Option<OutputFormat> {
 impl Sink {
     /// Opens `path` for batches of a schema. `flag` is named in messages.
     pub(crate) fn create(flag: &str, path: &Path, format: OutputFormat, schema: &SchemaRef) -> Outcome<Self> {
-        let schema =
-            Arc::new(Schema::new(schema.fields().iter().map(|field| flat(field)).collect::<Vec<_>>()));
-        if format == OutputFormat::Csv
-            && let Some(field) = schema.fields().iter().find(|field| field.data_type().is_nested())
-        {
-            return Err(Failure::usage(format_args!(
-                "{flag} {}: CSV cannot hold column {:?} of type {}; .ndjson, .parquet and .arrow can",
-                path.display(),
-                field.name(),
-                field.data_type()
-            )));
-        }
+        let schema = written_as(flag, path, format, schema)?;
         let raw = if is_stdout(path) {
             Raw::Stdout(io::stdout())
         } else {
             open(path)
                 .map_err(|error| Failure::at(path.display(), format_args!("cannot be written: {error}")))?
         };
-        let mut sink =
-            Sink { path: path.into(), encoder: encoder(format, raw, &schema, path)?, schema, rows: 0 };
+        let mut sink = Sink { path: path.into(), encoder: encoder(format, raw, &schema, path)?, schema };
         // A CSV file without rows still has its header.
         if let Encoder::Csv(_) = sink.encoder {
             sink.write(&RecordBatch::new_empty(sink.schema.clone()))?;
         }
         Ok(sink)
+    }
+
+    /// Opens `path` for a run with checkpoints: with nothing in it, or with what was committed.
+    pub(crate) fn keep(
+        flag: &str,
+        path: &Path,
+        format: OutputFormat,
+        schema: &SchemaRef,
+        committed: Option<Committed>,
+    ) -> Outcome<Self> {
+        let schema = written_as(flag, path, format, schema)?;
+        let kept = match committed {
+            Some(committed) => Kept::cut(path, format, committed)?,
+            None => Kept::create(path, format, &schema)?,
+        };
+        Ok(Sink { path: path.into(), encoder: Encoder::Kept(Box::new(kept)), schema })
+    }
+
+    /// Makes what has been written outlast a crash; `None` if it is not kept for that.
+    pub(crate) fn commit(&mut self) -> Outcome<Option<Committed>> {
+        match &mut self.encoder {
+            Encoder::Kept(kept) => kept.commit().map(Some),
+            _ => Ok(None),
+        }
     }
 
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Outcome<()> {
@@ -139,13 +151,13 @@ impl Sink {
         });
         let columns = columns.collect::<Result<Vec<_>, _>>().map_err(Failure::run)?;
         let batch = RecordBatch::try_new(self.schema.clone(), columns).map_err(Failure::run)?;
-        self.rows += batch.num_rows() as u64;
         let written = match &mut self.encoder {
             Encoder::Table(table) => table.write(&readable(batch)?).map_err(|error| error.to_string()),
             Encoder::Csv(csv) => csv.write(&readable(batch)?).map_err(plain),
             Encoder::Ndjson(json) => json.write(&readable(batch)?).map_err(plain),
             Encoder::Parquet(parquet) => parquet.write(&batch).map_err(plain),
             Encoder::Arrow(arrow) => arrow.write(&batch).map_err(plain),
+            Encoder::Kept(kept) => kept.write(&readable(batch)?),
         };
         written.map_err(|text| self.failure(&text))
     }
@@ -159,6 +171,7 @@ impl Sink {
             Encoder::Ndjson(mut json) => json.finish().map(|()| json.into_inner()).map_err(plain),
             Encoder::Parquet(parquet) => parquet.into_inner().map_err(plain),
             Encoder::Arrow(arrow) => arrow.into_inner().map_err(plain),
+            Encoder::Kept(kept) => return kept.finish(),
         };
         let done = bytes.and_then(|bytes| {
             let mut raw = bytes.into_inner().map_err(|error| error.to_string())?;
@@ -176,7 +189,21 @@ impl Sink {
     }
 }
 
-fn write_failure(path: &Path, text: &str) -> Failure {
+/// The columns as they are written; refuses those that the format cannot hold.
+fn written_as(flag: &str, path: &Path, format: OutputFormat, schema: &SchemaRef) -> Outcome<SchemaRef> {
+    let schema = Arc::new(Schema::new(schema.fields().iter().map(|field| flat(field)).collect::<Vec<_>>()));
+    match schema.fields().iter().find(|field| field.data_type().is_nested()) {
+        Some(field) if format == OutputFormat::Csv => Err(Failure::usage(format_args!(
+            "{flag} {}: CSV cannot hold column {:?} of type {}; .ndjson, .parquet and .arrow can",
+            path.display(),
+            field.name(),
+            field.data_type()
+        ))),
+        _ => Ok(schema),
+    }
+}
+
+pub(crate) fn write_failure(path: &Path, text: &str) -> Failure {
     if is_stdout(path) && STDOUT_CLOSED.load(Ordering::Relaxed) {
         return Failure::ClosedPipe;
     }

@@ -1,19 +1,23 @@
 //! `highwater window`: from inputs to results.
 
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema, SchemaRef};
-use highwater::{Error, Output, TickUnit, WindowOperator};
+use clap::ArgMatches;
+use highwater::{Error, Output, WindowOperator};
 
 use crate::args::{OutputFormat, WindowArgs};
+use crate::checkpoint::{self, Checkpoints, Position, Saved};
 use crate::clock::{ReplayClock, Step};
 use crate::engine;
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Input, OpenOptions, types::Overrides};
-use crate::interleave::{Interleaver, Item, Stretch};
+use crate::guard::Guard;
+use crate::input::{self, Input, Mark, OpenOptions, types::Overrides};
+use crate::interleave::{Interleaver, Item, Standing, Stretch};
 use crate::output::{Sink, write_text};
 use crate::partition::Values;
 use crate::plan::Plan;
@@ -24,10 +28,20 @@ use crate::text::watermark_text;
 /// A call is made once so many rows wait for it. A constant, for late firings are coalesced over a call.
 const CALL: usize = 32 * 1_024;
 
-/// Runs the command.
-pub fn run(args: &WindowArgs) -> Outcome<()> {
+/// The flags that a checkpoint must agree in, as they were given.
+pub fn given(matches: &ArgMatches) -> Vec<(String, String)> {
+    checkpoint::flags(matches)
+}
+
+/// Runs the command. `given` is what a checkpoint must agree in, as [`given`] has found it.
+pub fn run(args: &WindowArgs, given: &[(String, String)]) -> Outcome<()> {
     let started = Instant::now();
     let plan = Plan::new(args)?;
+    let checkpoints = Checkpoints::open(args, &plan, given)?;
+    if checkpoints.as_ref().is_some_and(Checkpoints::is_complete) {
+        return already_complete(args);
+    }
+    let saved = checkpoints.as_ref().map_or(Ok(None), Checkpoints::saved)?;
     let none = Overrides::default();
     let times = args.time_columns();
     let numeric = |column: &str| args.needs_number(column);
@@ -54,13 +68,19 @@ pub fn run(args: &WindowArgs) -> Outcome<()> {
         }
         None => inputs.iter().map(|input| input.name.clone()).collect(),
     };
-    let operator = engine::build(args, &plan.window, &wanted, names.len().max(1))?;
-    let mut run = Run::new(args, &plan, &wanted, operator, values, &inputs)?;
+    let snapshot = saved.as_ref().map(|saved| saved.operator.as_slice());
+    let operator = engine::build(args, &plan.window, &wanted, names.len().max(1), snapshot)?;
+    let mut run = Run::new(args, &plan, &wanted, operator, values, &inputs, saved.as_ref())?;
+    run.checkpoints = checkpoints;
+    let standing =
+        saved.map_or_else(|| Standing::start(inputs.len()), |Saved { position, .. }| position.inputs);
     let batch_rows = args.resources.batch_rows as usize;
     let input_names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
-    let batches = inputs.into_iter().map(|input| input.read(&all, &wanted, batch_rows));
+    let marks = standing.taken.iter().map(|taken| taken.mark);
+    let batches =
+        inputs.into_iter().zip(marks).map(|(input, mark)| input.read(&all, &wanted, batch_rows, mark));
     let ingest = args.input.ingest_time.as_ref().map(|column| index_of(&wanted, column));
-    let interleaver = Interleaver::new(batches.collect::<Outcome<Vec<_>>>()?, &wanted, ingest)?;
+    let interleaver = Interleaver::new(batches.collect::<Outcome<Vec<_>>>()?, &wanted, ingest, &standing)?;
     let at_end = run.all_rows(interleaver, &input_names)?;
     let report = Report {
         metrics: run.operator.metrics(),
@@ -72,18 +92,30 @@ pub fn run(args: &WindowArgs) -> Outcome<()> {
         rejected_kept: args.output.rejected.is_some(),
         elapsed: started.elapsed(),
     };
-    run.finish_outputs()?;
+    let checkpoints = run.finish_outputs()?;
     if let Some(path) = &args.output.stats {
         write_text(path, &report.json())?;
     }
+    checkpoints.map_or(Ok(()), |mut checkpoints| checkpoints.complete())?;
     if !args.output.quiet {
         eprintln!("{}", report.summary());
     }
     Ok(())
 }
 
+fn already_complete(args: &WindowArgs) -> Outcome<()> {
+    if !args.output.quiet {
+        let directory = args.checkpoint.checkpoint.as_deref().unwrap_or(Path::new(""));
+        eprintln!(
+            "this run is complete, as {} says: nothing was done; remove the directory to run it anew",
+            directory.display()
+        );
+    }
+    Ok(())
+}
+
 /// The place of a column that is known to be there.
-fn index_of(schema: &Schema, column: &str) -> usize {
+pub(crate) fn index_of(schema: &Schema, column: &str) -> usize {
     schema.index_of(column).unwrap_or_default()
 }
 
@@ -100,7 +132,7 @@ fn learn_values(args: &WindowArgs, inputs: Vec<Input>, all: &SchemaRef, column: 
     let only: SchemaRef = only.into();
     let mut values = Values::default();
     for input in inputs {
-        let mut batches = input.read(all, &only, args.resources.batch_rows as usize)?;
+        let mut batches = input.read(all, &only, args.resources.batch_rows as usize, Mark::default())?;
         while let Some(batch) = batches.next()? {
             values.learn(batch.column(0), column, args.input.max_partitions as usize)?;
         }
@@ -131,6 +163,9 @@ struct Run<'a> {
     late: Option<Sink>,
     rejected: Option<Sink>,
     progress: Progress,
+    checkpoints: Option<Checkpoints>,
+    /// Rows up to the last checkpoint.
+    checkpointed: u64,
 }
 
 impl<'a> Run<'a> {
@@ -141,6 +176,7 @@ impl<'a> Run<'a> {
         operator: WindowOperator,
         values: Option<Values>,
         inputs: &[Input],
+        saved: Option<&Saved>,
     ) -> Outcome<Self> {
         let partitions = values.as_ref().map_or(inputs.len(), Values::len);
         let guard = Guard::new(args, schema, &operator)?;
@@ -150,10 +186,21 @@ impl<'a> Run<'a> {
             }
             _ => None,
         };
+        let clock = match saved {
+            Some(saved) => clock.map(|clock| saved.position.set(clock)),
+            None => clock,
+        };
+        let sink = |flag: &str, path: &Path, format, schema: &SchemaRef| match args.checkpoint.checkpoint {
+            Some(_) => {
+                let committed = saved.and_then(|saved| saved.committed(flag));
+                Sink::keep(flag, path, format, schema, committed)
+            }
+            None => Sink::create(flag, path, format, schema),
+        };
         let optional = |flag: &str, path: &Option<_>, format: Option<OutputFormat>, schema: &SchemaRef| {
             path.as_ref()
                 .zip(format)
-                .map(|(path, format): (&std::path::PathBuf, _)| Sink::create(flag, path, format, schema))
+                .map(|(path, format): (&PathBuf, _)| sink(flag, path, format, schema))
                 .transpose()
         };
         let output_schema = operator.output_schema();
@@ -163,7 +210,7 @@ impl<'a> Run<'a> {
         let sizes: Option<u64> = inputs.iter().map(|input| input.size).sum();
         let counters = inputs.iter().map(|input| input.bytes_read.clone()).collect();
         Ok(Run {
-            out: Sink::create("--out", &args.output.out, plan.out, &output_schema)?,
+            out: sink("--out", &args.output.out, plan.out, &output_schema)?,
             late: optional("--late", &args.output.late, plan.late, &operator.late_schema())?,
             rejected: optional(
                 "--rejected",
@@ -177,6 +224,8 @@ impl<'a> Run<'a> {
             places: Vec::new(),
             rows_waiting: 0,
             rows: 0,
+            checkpoints: None,
+            checkpointed: 0,
             args,
             operator,
             values,
@@ -187,10 +236,14 @@ impl<'a> Run<'a> {
     }
 
     fn all_rows(&mut self, mut interleaver: Interleaver, names: &[String]) -> Outcome<AtEnd> {
-        let mut left = names.len();
+        let standing = interleaver.standing();
+        let mut left = standing.line.len() + standing.ended.len();
         while let Some(item) = interleaver.next()? {
             match item {
-                Item::Rows(stretch) => self.stretch(&stretch, names)?,
+                Item::Rows(stretch) => {
+                    self.stretch(&stretch, names)?;
+                    self.checkpoint_if_due(&interleaver, names)?;
+                }
                 Item::Ended(input) => {
                     left -= 1;
                     // Which of a column's values are done is not known, and the last input's end is the end of all.
@@ -244,6 +297,32 @@ impl<'a> Run<'a> {
             }
         }
         if self.rows_waiting >= CALL { self.flush(names) } else { Ok(()) }
+    }
+
+    /// Writes a checkpoint if enough rows have come since the last one, where that makes no difference to how late firings are
+    /// coalesced; with a clock, whose steps cut calls anyway, at once.
+    fn checkpoint_if_due(&mut self, interleaver: &Interleaver, names: &[String]) -> Outcome<()> {
+        let due = self.rows - self.checkpointed >= self.args.checkpoint.checkpoint_every;
+        if self.checkpoints.is_none() || !due || (self.clock.is_none() && !self.pushes.is_empty()) {
+            return Ok(());
+        }
+        self.flush(names)?;
+        let sinks = [
+            ("--out", Some(&mut self.out)),
+            ("--late", self.late.as_mut()),
+            ("--rejected", self.rejected.as_mut()),
+        ];
+        let mut committed = Vec::new();
+        for (flag, sink) in sinks {
+            let sink = sink.map_or(Ok(None), Sink::commit)?;
+            committed.extend(sink.map(|sink| (flag, sink)));
+        }
+        let position = Position::new(interleaver.standing(), self.clock.as_ref());
+        if let Some(checkpoints) = &mut self.checkpoints {
+            checkpoints.write(&self.operator, &position, &committed)?;
+        }
+        self.checkpointed = self.rows;
+        Ok(())
     }
 
     /// Pushes what is waiting.
@@ -322,55 +401,11 @@ impl<'a> Run<'a> {
         None
     }
 
-    fn finish_outputs(self) -> Outcome<()> {
+    fn finish_outputs(self) -> Outcome<Option<Checkpoints>> {
         self.progress.clear();
         self.out.finish()?;
         self.late.map_or(Ok(()), Sink::finish)?;
-        self.rejected.map_or(Ok(()), Sink::finish)
-    }
-}
-
-/// Which rows the operator will accept: only those are a sign of life.
-struct Guard {
-    time: usize,
-    time_unit: TickUnit,
-    ingest: Option<(usize, TickUnit)>,
-    /// `--max-future` in nanoseconds.
-    max_future: Option<i128>,
-}
-
-impl Guard {
-    fn new(args: &WindowArgs, schema: &SchemaRef, operator: &WindowOperator) -> Outcome<Self> {
-        let ingest = match &args.input.ingest_time {
-            None => None,
-            Some(column) => {
-                let index = index_of(schema, column);
-                Some((index, engine::ingest_unit(operator, schema.field(index).data_type(), column)?))
-            }
-        };
-        Ok(Guard {
-            time: index_of(schema, &args.input.time),
-            time_unit: operator.tick_unit(),
-            ingest,
-            max_future: args.input.max_future.map(highwater::TimeDelta::as_nanos),
-        })
-    }
-
-    fn accepted(&self, batch: &RecordBatch) -> Outcome<Vec<bool>> {
-        let ticks =
-            |column: usize| arrow_cast::cast(batch.column(column), &DataType::Int64).map_err(Failure::run);
-        let times = ticks(self.time)?;
-        let times = times.as_primitive::<Int64Type>();
-        let mut accepted: Vec<bool> = (0..times.len()).map(|row| times.is_valid(row)).collect();
-        if let (Some((column, unit)), Some(max_future)) = (self.ingest, self.max_future) {
-            let ingest = ticks(column)?;
-            let ingest = ingest.as_primitive::<Int64Type>();
-            for (row, accepted) in accepted.iter_mut().enumerate() {
-                let latest = (i128::from(ingest.value(row)) * unit.nanos()).saturating_add(max_future);
-                let time = i128::from(times.value(row)) * self.time_unit.nanos();
-                *accepted &= ingest.is_valid(row) && time <= latest;
-            }
-        }
-        Ok(accepted)
+        self.rejected.map_or(Ok(()), Sink::finish)?;
+        Ok(self.checkpoints)
     }
 }

@@ -11,7 +11,7 @@ use super::load::is_time;
 use super::workload::{AD, CAMPAIGN, EVENT_TYPE, TIME};
 use crate::args::InputFormat;
 use crate::failure::{Failure, Outcome};
-use crate::input::{OpenOptions, open, types::Overrides, unify};
+use crate::input::{Mark, OpenOptions, open, types::Overrides, unify};
 
 /// Columns that are read from a file, and how many rows of them.
 pub(super) struct Wanted<'a> {
@@ -44,7 +44,7 @@ impl Wanted<'_> {
         let all = unify(&inputs, &options)?;
         let wanted = self.project(path, &all)?;
         let [input] = inputs;
-        let mut source = input.read(&all, &wanted, self.batch_rows)?;
+        let mut source = input.read(&all, &wanted, self.batch_rows, Mark::default())?;
         let mut left = self.rows.unwrap_or(u64::MAX);
         let mut coalescer = BatchCoalescer::new(wanted.clone(), self.batch_rows);
         let mut batches = Vec::new();

@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
-use super::{Batches, Counted};
+use super::{Batches, Counted, Mark};
 use crate::failure::{Failure, Outcome, plain};
 
 /// A binary input whose schema has been read.
@@ -78,7 +78,7 @@ impl BinaryInput {
     }
 
     /// Batches that have the columns of `wanted` and perhaps others.
-    pub(crate) fn read(self, wanted: &SchemaRef, batch_rows: usize) -> Outcome<Box<dyn Batches>> {
+    pub(crate) fn read(self, wanted: &SchemaRef, batch_rows: usize, from: Mark) -> Outcome<Box<dyn Batches>> {
         let name = self.name;
         match self.body {
             Body::Parquet { reader, size } => {
@@ -89,6 +89,7 @@ impl BinaryInput {
                 let reader = reader
                     .with_projection(mask)
                     .with_batch_size(batch_rows)
+                    .with_offset(usize::try_from(from.rows).unwrap_or(usize::MAX))
                     .build()
                     .map_err(|error| Failure::at(&name, parquet_text(error)))?;
                 Ok(Box::new(ParquetBatches {
@@ -96,7 +97,8 @@ impl BinaryInput {
                     reader,
                     size,
                     rows,
-                    rows_read: 0,
+                    rows_read: from.rows,
+                    before: from.rows,
                     bytes_read: self.bytes_read,
                 }))
             }
@@ -121,6 +123,8 @@ struct ParquetBatches {
     size: u64,
     rows: u64,
     rows_read: u64,
+    /// Rows before the last batch.
+    before: u64,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -136,10 +140,14 @@ impl Batches for ParquetBatches {
         })?;
         // Pages are read in no simple order: the share of rows stands for the share of bytes.
         let done = |rows: u64| (u128::from(self.size) * u128::from(rows) / u128::from(self.rows)) as u64;
-        let before = done(self.rows_read);
+        self.before = self.rows_read;
         self.rows_read += batch.num_rows() as u64;
-        self.bytes_read.fetch_add(done(self.rows_read).saturating_sub(before), Ordering::Relaxed);
+        self.bytes_read.fetch_add(done(self.rows_read).saturating_sub(done(self.before)), Ordering::Relaxed);
         Ok(Some(batch))
+    }
+
+    fn mark(&self) -> Mark {
+        Mark { bytes: 0, rows: self.before }
     }
 }
 

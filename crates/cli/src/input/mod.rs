@@ -30,6 +30,20 @@ use types::Overrides;
 pub(crate) trait Batches {
     /// The next batch; `None` at the end.
     fn next(&mut self) -> Outcome<Option<RecordBatch>>;
+
+    /// A place at or before the first row of the last batch; the beginning, if no other can be gone to.
+    fn mark(&self) -> Mark {
+        Mark::default()
+    }
+}
+
+/// A place in an input from which it can be read on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Bytes before it, in text.
+    pub(crate) bytes: u64,
+    /// Rows before it.
+    pub(crate) rows: u64,
 }
 
 /// What must be known to open an input.
@@ -77,17 +91,19 @@ impl Input {
         matches!(&self.body, Body::Text(text) if text.may_lack_columns())
     }
 
-    /// Batches with exactly the columns of `wanted`, which is a part of `all`, the schema of all inputs.
+    /// Batches with exactly the columns of `wanted`, which is a part of `all`, the schema of all inputs, from a place on that
+    /// batches of this input have had as their [`mark`](Batches::mark).
     pub(crate) fn read(
         self,
         all: &SchemaRef,
         wanted: &SchemaRef,
         batch_rows: usize,
+        from: Mark,
     ) -> Outcome<Box<dyn Batches>> {
         let name = self.name;
         let inner: Box<dyn Batches> = match self.body {
-            Body::Text(text) => Box::new(text.read(all, wanted.clone(), batch_rows)),
-            Body::Binary(binary) => binary.read(wanted, batch_rows)?,
+            Body::Text(text) => Box::new(text.read(all, wanted.clone(), batch_rows, from)?),
+            Body::Binary(binary) => binary.read(wanted, batch_rows, from)?,
         };
         Ok(Box::new(Aligned { name, inner, wanted: wanted.clone() }))
     }
@@ -110,6 +126,10 @@ impl Batches for Aligned {
         RecordBatch::try_new_with_options(self.wanted.clone(), columns, &options)
             .map(Some)
             .map_err(|error| Failure::at(&self.name, error))
+    }
+
+    fn mark(&self) -> Mark {
+        self.inner.mark()
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Chunk {
     pub(crate) bytes: Vec<u8>,
     /// Counted from 1.
     pub(crate) first_line: u64,
+    /// Bytes of the source before it.
+    pub(crate) at: u64,
 }
 
 /// Finds the end of a record; CSV records may hold line ends between quotes.
@@ -102,6 +104,8 @@ pub(crate) struct RecordReader {
     buffer: Vec<u8>,
     start: usize,
     line: u64,
+    /// Bytes of the source that have been handed out.
+    at: u64,
     ended: bool,
     bytes_read: Arc<AtomicU64>,
 }
@@ -119,6 +123,7 @@ impl RecordReader {
             buffer: Vec::new(),
             start: 0,
             line: 1,
+            at: 0,
             ended: false,
             bytes_read,
         };
@@ -126,7 +131,7 @@ impl RecordReader {
             reader.fill()?;
         }
         if reader.buffer.starts_with(b"\xEF\xBB\xBF") {
-            reader.start = 3;
+            (reader.start, reader.at) = (3, 3);
         }
         Ok(reader)
     }
@@ -179,16 +184,35 @@ impl RecordReader {
         }
     }
 
+    /// Passes over everything before byte `at` of the source, where a record begins.
+    pub(crate) fn skip_to(&mut self, at: u64) -> io::Result<()> {
+        while self.at < at {
+            if self.start == self.buffer.len() {
+                self.fill()?;
+                if self.ended {
+                    return Err(io::Error::other(format!("it ends before byte {at}")));
+                }
+            }
+            let rest = &self.buffer[self.start..];
+            let length = rest.len().min(usize::try_from(at - self.at).unwrap_or(usize::MAX));
+            self.line += count_lines(&rest[..length]);
+            self.start += length;
+            self.at += length as u64;
+        }
+        Ok(())
+    }
+
     /// Up to `records` records, blank lines included; `None` at the end. The last one may lack its line end: it is
     /// given one.
     pub(crate) fn next_chunk(&mut self, records: usize) -> io::Result<Option<Chunk>> {
-        let mut chunk = Chunk { bytes: Vec::new(), first_line: self.line };
+        let mut chunk = Chunk { bytes: Vec::new(), first_line: self.line, at: self.at };
         for _ in 0..records {
             let Some(length) = self.next_length()? else { break };
             let record = &self.buffer[self.start..self.start + length];
             self.line += count_lines(record);
             chunk.bytes.extend_from_slice(record);
             self.start += length;
+            self.at += length as u64;
             if chunk.bytes.len() >= MAX_CHUNK {
                 break;
             }

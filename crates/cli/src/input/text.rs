@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::records::{Chunk, RecordReader, Splitter};
 use super::types::{self, Overrides};
-use super::{Batches, OpenOptions};
+use super::{Batches, Mark, OpenOptions};
 use crate::failure::{Failure, Outcome, plain};
 
 /// Rows that types are inferred from.
@@ -168,14 +168,25 @@ impl TextInput {
     }
 
     /// Batches of the columns of `wanted`, which this input has, in the types that `wanted` says.
-    pub(crate) fn read(self, types: &Schema, wanted: SchemaRef, batch_rows: usize) -> TextBatches {
+    pub(crate) fn read(
+        mut self,
+        types: &Schema,
+        wanted: SchemaRef,
+        batch_rows: usize,
+        from: Mark,
+    ) -> Outcome<TextBatches> {
+        if self.head.as_ref().is_some_and(|head| head.at < from.bytes) {
+            self.head = None;
+            let failure = |error| Failure::at(&self.name, error);
+            self.records.skip_to(from.bytes).map_err(failure)?;
+        }
         let typed = |field: &Arc<Field>| match types.field_with_name(field.name()) {
             Ok(known) => Field::new(field.name(), known.data_type().clone(), true),
             Err(_) => field.as_ref().clone(),
         };
         let file_schema: SchemaRef =
             Arc::new(Schema::new(self.schema.fields().iter().map(typed).collect::<Vec<_>>()));
-        TextBatches {
+        Ok(TextBatches {
             name: self.name,
             kind: self.kind,
             records: self.records,
@@ -184,7 +195,9 @@ impl TextInput {
             wanted,
             batch_rows,
             ready: Vec::new(),
-        }
+            mark: from,
+            rows: from.rows,
+        })
     }
 }
 
@@ -320,6 +333,10 @@ pub(crate) struct TextBatches {
     batch_rows: usize,
     /// Decoded and not yet handed out, the next one last.
     ready: Vec<RecordBatch>,
+    /// Where the chunk begins that was decoded last.
+    mark: Mark,
+    /// Rows of all chunks that have been decoded.
+    rows: u64,
 }
 
 impl Batches for TextBatches {
@@ -345,7 +362,13 @@ impl Batches for TextBatches {
                     return Err(locate(&self.name, self.kind, splitter, schema, Some(&chunk), plain(error)));
                 }
             };
+            self.mark = Mark { bytes: chunk.at, rows: self.rows };
+            self.rows += self.ready.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
             self.ready.reverse();
         }
+    }
+
+    fn mark(&self) -> Mark {
+        self.mark
     }
 }
