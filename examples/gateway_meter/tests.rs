@@ -148,7 +148,8 @@ fn a_stalled_partition_delays_all_bills_idleness_frees_them_and_its_rows_are_lat
         run.push(5, &request(&id, "globex", at(minute, 40), (1_000, 0)));
     }
     // the first minute could be corrected until 3:00, less a millisecond
-    let missed = Missed { request_id: "r5.0".into(), ts: at(0, 40), micro_usd: 5_000, watermark: at(3, 10) - 1 };
+    let missed =
+        Missed { request_id: "r5.0".into(), ts: at(0, 40), micro_usd: 5_000, watermark: at(3, 10) - 1 };
     assert_eq!(run.ledger.missed, [missed]);
     assert_eq!(run.versions("globex", 0), []);
     assert_eq!(run.versions("globex", 1), [bill(3_500, 7, "on_time"), bill(8_500, 8, "late")]);
@@ -182,7 +183,8 @@ fn a_bill_of_4_10_is_corrected_to_4_31_and_what_comes_after_is_handed_back() {
     run.push(0, &request("a5", "acme", at(0, 50), (10_000, 0))); // 0.05
     run.finish();
     assert_eq!(run.versions("acme", 0), corrected);
-    let missed = Missed { request_id: "a5".into(), ts: at(0, 50), micro_usd: 50_000, watermark: at(4, 0) - 20_001 };
+    let missed =
+        Missed { request_id: "a5".into(), ts: at(0, 50), micro_usd: 50_000, watermark: at(4, 0) - 20_001 };
     assert_eq!(run.ledger.missed, [missed]);
 }
 
@@ -254,7 +256,10 @@ fn a_model_that_fails_in_more_than_five_percent_of_a_minute_raises_an_alert() {
         for number in 0..requests {
             let mut request = request(&format!("r{minute}.{number}"), "acme", at(minute, 30), (1, 0));
             if number == 0 {
-                request[1] = Event { kind: Kind::ModelError, ..started(&request[0].request_id, "acme", at(minute, 29)) };
+                request[1] = Event {
+                    kind: Kind::ModelError,
+                    ..started(&request[0].request_id, "acme", at(minute, 29))
+                };
             }
             run.push(0, &request);
         }
