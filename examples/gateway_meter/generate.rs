@@ -171,7 +171,8 @@ fn end(start: &Event, model: &Model, random: &mut Random) -> Event {
         };
     }
     let prompt_tokens = (50 + random.below(4_000)) * if random.below(20) == 0 { 20 } else { 1 };
-    let completion_tokens = 1 + random.below(if random.below(20) == 0 { 2_000 } else { 600 });
+    let longest = if random.below(20) == 0 { 2_000 } else { 600 };
+    let completion_tokens = 1 + random.below(longest);
     let pace = model.ms_per_token * (75 + random.below(50));
     let latency_ms = 180 + prompt_tokens / 50 + completion_tokens * pace / 100;
     Event {

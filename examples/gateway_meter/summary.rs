@@ -54,7 +54,7 @@ impl Summary {
             words,
             left: left.into(),
             right: right.iter().copied().map(i128::from).collect(),
-            show: grouped::<i128>,
+            show: |count| grouped(count),
         };
         let money =
             |words, left: i128, right: &[i128]| Equation { words, left, right: right.to_vec(), show: usd };
