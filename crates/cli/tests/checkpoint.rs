@@ -111,3 +111,124 @@ fn a_run_killed_at_any_moment_loses_no_row_and_has_none_twice() {
     let flags = format!("a.csv b.ndjson {FLAGS} --tumble 5s --bound 2s --lateness 19s --firing");
     killed_is_as_undisturbed(&place, &flags, "--threads 2 --batch-rows 1000", 3);
 }
+
+/// With --idle the clock is part of the state; every minute of silence makes the other input idle.
+#[test]
+fn a_replay_goes_on_with_its_clock() {
+    let place = Place::new();
+    place.file("a.csv", csv(&rows(120_000, 4)));
+    let short = rows(120_000, 5).into_iter().filter(|(.., seen)| seen % 100_000 < 50_000).collect::<Vec<_>>();
+    place.file("b.csv", csv(&short));
+    let flags = format!(
+        "a.csv b.csv {FLAGS} --ingest-time seen --idle 5s --hop 10s,5s --bound 2s --late-firing per-row"
+    );
+    killed_is_as_undisturbed(&place, &flags, "--threads 1", 6);
+}
+
+/// A checkpoint of a run that has stopped at the bad last row of its second file.
+fn stopped() -> Place {
+    let place = Place::new();
+    place.file("a.csv", csv(&rows(40_000, 7)));
+    place.file("bad.csv", csv(&rows(40_000, 8)) + "1,k,not a number,2\n");
+    let ran = place.run(&command("--tumble 5s"));
+    assert!(ran.code == 1 && ran.err.contains("bad.csv:"), "{ran:?}");
+    assert!(place.names().contains(&".out.csv.part".into()) && standing(&place).0 > 0, "{:?}", place.names());
+    place
+}
+
+fn command(shape: &str) -> String {
+    format!(
+        "window a.csv bad.csv --quiet {FLAGS} {shape} --bound 2s --out out.csv --checkpoint ck --checkpoint-every 1"
+    )
+}
+
+#[test]
+fn another_command_or_other_inputs_are_refused() {
+    let place = stopped();
+    let refused = |arguments: &str| {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        ran.err
+    };
+    let end = "when the checkpoint was written; give the same command again, or another directory\n";
+    assert_eq!(
+        refused(&command("--tumble 6s")),
+        format!("error: --checkpoint ck: --tumble is 6s here, but was 5s {end}")
+    );
+    assert_eq!(
+        refused(&command("--tumble 5s --lateness 1s")),
+        format!("error: --checkpoint ck: --lateness 1s was not there {end}")
+    );
+    place.file("bad.csv", csv(&rows(40_000, 8)));
+    let bytes = place.bytes("bad.csv").len();
+    let error = refused(&command("--tumble 5s"));
+    assert_eq!(
+        error,
+        format!("error: --checkpoint ck: bad.csv has {bytes} bytes, but had {} {end}", bytes + 19)
+    );
+    place.file("bad.csv", csv(&rows(40_000, 8)) + "1,k,not a nombre,2\n");
+    let error = refused(&command("--tumble 5s"));
+    assert_eq!(error, format!("error: --checkpoint ck: bad.csv is not the file that it was {end}"));
+}
+
+#[test]
+fn an_output_that_is_not_what_was_committed_is_refused() {
+    let place = stopped();
+    let part = place.bytes(".out.csv.part");
+    let refused = |content: &[u8]| {
+        place.file(".out.csv.part", content);
+        let ran = place.run(&command("--tumble 5s --threads 1"));
+        assert_eq!(ran.code, 1, "{ran:?}");
+        ran.err
+    };
+    let mut changed = part.clone();
+    changed[30] ^= 1;
+    assert!(refused(&changed).contains(".out.csv.part: has been changed since the checkpoint"));
+    assert!(refused(&part[..40]).contains(".out.csv.part: has 40 bytes, but "));
+    // what it has more than that is cut off; then the run comes to the bad row again
+    assert!(refused(&[part.as_slice(), b"half a li"].concat()).contains("bad.csv:"));
+    place.file("ck/checkpoint.json", "{");
+    assert!(place.run(&command("--tumble 5s")).err.contains("ck/checkpoint.json: it is no checkpoint"));
+}
+
+/// Killed after the results have been put into their place, and before the checkpoint says so.
+#[test]
+fn results_that_are_in_their_place_already_are_taken_back_and_completed() {
+    let place = Place::new();
+    place.file("a.csv", csv(&rows(80_000, 9)));
+    let command = |out: &str| {
+        format!(
+            "window a.csv --quiet {FLAGS} --tumble 5s --bound 2s --out {out}.csv --checkpoint {out}-ck --checkpoint-every 1"
+        )
+    };
+    place.run(&command("a")).ok();
+    let complete = std::fs::read_to_string(place.path("a-ck/checkpoint.json")).unwrap();
+    assert!(complete.contains("\"complete\": true"), "{complete}");
+    // the same run, stopped for want of a place for its statistics
+    let stopped = place.run(&format!("{} --stats no/stats.json", command("b")));
+    assert_eq!(stopped.code, 1, "{stopped:?}");
+    assert!(!place.names().contains(&".b.csv.part".into()), "{:?}", place.names());
+    place.run(&command("b")).ok();
+    assert_eq!(place.read("a.csv"), place.read("b.csv"));
+}
+
+#[test]
+fn what_cannot_be_cut_back_or_read_again_is_refused() {
+    let place = Place::with_rows();
+    for (arguments, reason) in [
+        ("rows.csv", "standard output cannot be cut back to what was committed; --out must be"),
+        ("rows.csv --out out.parquet", "out.parquet cannot be cut back to what was committed; --out must be"),
+        (
+            "rows.csv --out out.csv --late late.arrow",
+            "late.arrow cannot be cut back to what was committed; --late must",
+        ),
+        (
+            "- --out out.csv",
+            "standard input is not a file, and what has been read of it cannot be read again",
+        ),
+    ] {
+        let ran = place.run(&format!("window {arguments} {} --checkpoint ck", common::FLAGS));
+        assert!(ran.code == 2 && ran.err.contains(&format!("--checkpoint: {reason}")), "{ran:?}");
+    }
+    assert_eq!(place.names(), ["rows.csv"]);
+}
