@@ -185,12 +185,15 @@ fn expected_firings(trace: &Trace) -> Result<Vec<Firing>, String> {
     Ok(firings)
 }
 
+/// A record, after the input item that it is due to.
+type Emitted = (usize, Record);
+
 /// The records and firings by definition, given how the watermark moves.
 fn model(
     trace: &Trace,
     timeout: i64,
     watermarks: &[(usize, i64)],
-) -> Result<(Vec<(usize, Record)>, Vec<Firing>), String> {
+) -> Result<(Vec<Emitted>, Vec<Firing>), String> {
     let mut open: BTreeMap<String, Record> = BTreeMap::new();
     // in order of registration
     let mut timers: Vec<(i64, String)> = Vec::new();

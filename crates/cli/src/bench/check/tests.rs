@@ -105,7 +105,8 @@ fn sessions_that_are_wrong() {
         move |results: &mut Vec<RecordBatch>| {
             let times = results[0][name].as_primitive::<TimestampMillisecondType>();
             let wrong = times.values().iter().enumerate().map(|(row, time)| time + i64::from(row == 0));
-            replace(&mut results[0], name, Arc::new(TimestampMillisecondArray::from_iter_values(wrong)));
+            let wrong = TimestampMillisecondArray::from_iter_values(wrong);
+            replace(&mut results[0], name, Arc::new(wrong));
         }
     };
     for name in ["window_start", "window_end"] {
