@@ -168,7 +168,7 @@ impl Plain {
             pane.count += 1;
             pane.sum += value;
             match self.rule {
-                Rule::EarlyCount(rows) if pane.count as u64 % rows == 0 => {
+                Rule::EarlyCount(rows) if (pane.count as u64).is_multiple_of(rows) => {
                     self.results.push((start, key, pane.count, pane.sum));
                 }
                 Rule::EarlyCount(_) => {}
