@@ -199,7 +199,7 @@ impl WindowOperator {
         self.restore_on_error(saved, result)
     }
 
-    /// Says that no more rows at or before `watermark` will come to a partition. [`END`] finishes it.
+    /// Says that no more rows at or before `watermark` will come to a partition. [`END`](crate::watermark::END) finishes it.
     ///
     /// # Errors
     /// If the operator was not built with [`WatermarkStrategy::Explicit`](crate::watermark::WatermarkStrategy::Explicit).
@@ -238,7 +238,7 @@ impl WindowOperator {
         self.step(Signal::Finish)
     }
 
-    /// The merged watermark: [`NONE`](crate::watermark::NONE) before the first, [`END`] at end of input.
+    /// The merged watermark: [`NONE`](crate::watermark::NONE) before the first, [`END`](crate::watermark::END) at end of input.
     pub fn current_watermark(&self) -> i64 {
         self.progress.watermark()
     }
