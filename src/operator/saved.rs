@@ -141,7 +141,7 @@ impl WindowOperatorBuilder {
 /// `operator` has been built, and has seen nothing.
 fn restore(mut operator: WindowOperator, bytes: &[u8], may_deal: bool) -> Result<WindowOperator> {
     let file = File::open(bytes)?;
-    if let Some(difference) = difference(file.configuration(), &operator.parts.description) {
+    if let Some(difference) = snapshot::difference(file.configuration(), &operator.parts.description) {
         return Err(Error::snapshot(SnapshotFault::Configuration, difference));
     }
     let like = operator.sections().map_err(|error| Error::snapshot(SnapshotFault::Unsupported, error))?;
@@ -157,23 +157,3 @@ fn restore(mut operator: WindowOperator, bytes: &[u8], may_deal: bool) -> Result
 
 #[cfg(test)]
 mod tests;
-
-/// The first line in which two descriptions differ.
-fn difference(snapshot: &str, here: &str) -> Option<String> {
-    let (mut snapshot, mut here) = (snapshot.lines(), here.lines());
-    loop {
-        let (taken, built) = (snapshot.next(), here.next());
-        if taken == built {
-            taken?;
-            continue;
-        }
-        let (taken, built) = (taken.unwrap_or("nothing more"), built.unwrap_or("nothing more"));
-        let parameters = taken.split_once(": ").zip(built.split_once(": "));
-        return Some(match parameters {
-            Some(((name, taken), (other, built))) if name == other => {
-                format!("{name} is {built} here, but was {taken} when the snapshot was taken")
-            }
-            _ => format!("\"{built}\" here, but \"{taken}\" when the snapshot was taken"),
-        });
-    }
-}

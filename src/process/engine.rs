@@ -26,6 +26,8 @@ pub(crate) struct Engine<P: KeyedProcess> {
     pub(crate) sources: Vec<Source>,
     pub(crate) schema: SchemaRef,
     pub(crate) limits: ProcessLimits,
+    /// How it was built, a line for each parameter that saved state depends on.
+    pub(crate) description: String,
     workers: Workers,
     pub(crate) standing: Standing,
     pub(crate) spread: Spread,
@@ -69,6 +71,9 @@ impl<P: KeyedProcess> Engine<P> {
             schema = behind_keys(&sources[0], &schema)?;
         }
         let counters = process.counters().len();
+        let mut description: Vec<String> = inputs.iter().flat_map(Input::describe).collect();
+        description.push(format!("process: {}", process.describe()));
+        let description = description.iter().map(|line| line.replace('\n', " ")).collect::<Vec<_>>().join("\n");
         Ok(Engine {
             standing: Standing::new(&sources),
             spread: Spread::new(threads),
@@ -79,6 +84,7 @@ impl<P: KeyedProcess> Engine<P> {
             sources,
             schema,
             limits,
+            description,
         })
     }
 

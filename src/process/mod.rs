@@ -30,6 +30,7 @@ mod order;
 mod operator;
 mod two_inputs;
 mod metrics;
+mod saved;
 
 // Ready-made processes, and what they share.
 mod pairs;
@@ -167,6 +168,12 @@ pub trait KeyedProcess: Send + Sync + Sized {
 
     /// The columns of results, in the order given.
     fn results(&self, outputs: Vec<Self::Output>, call: &Results<'_>) -> Result<Vec<ArrayRef>>;
+
+    /// What the meaning of a saved state depends on, in a line: a snapshot is not restored where it differs. By default the
+    /// name of the type.
+    fn describe(&self) -> String {
+        std::any::type_name::<Self>().into()
+    }
 
     /// Names of what [`Keyed::count`] counts.
     fn counters(&self) -> &'static [&'static str] {

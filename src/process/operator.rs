@@ -17,7 +17,7 @@ use crate::time::TickUnit;
 /// Every method that can give results returns an [`Output`], whose `fired` holds them. A method that returns an error has done
 /// nothing.
 pub struct ProcessOperator<P: KeyedProcess> {
-    engine: Engine<P>,
+    pub(super) engine: Engine<P>,
 }
 
 /// Builds a [`ProcessOperator`]; everything is checked in [`build`](ProcessOperatorBuilder::build).

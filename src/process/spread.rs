@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::KeyedProcess;
 use super::shard::Shard;
-use crate::key::{BatchKeys, Codes, Interner, hash};
+use crate::key::{BatchKeys, Code, Codes, Interner, hash};
 
 /// The codes of keys, and their spread over shards. Which shard a key is in shows nowhere.
 #[derive(Debug)]
@@ -24,12 +24,31 @@ impl Spread {
     pub(crate) fn encode(&mut self, keys: &mut BatchKeys, rows: Range<usize>) -> Codes {
         let mut codes = Codes::default();
         keys.encode(rows.start, rows.end, &mut self.interner, &mut codes);
+        self.assign();
+        codes
+    }
+
+    /// Gives interned keys that are new a shard.
+    pub(crate) fn assign(&mut self) {
         if self.shards > 1 {
             let known = self.shard_of.len();
             let shard = |number: usize| (number % self.shards) as u32;
             self.shard_of.extend((known..self.interner.len()).map(shard));
         }
-        codes
+    }
+
+    /// The shard of a key.
+    pub(crate) fn shard(&self, code: Code, null: bool, interned: bool) -> usize {
+        match (null, interned) {
+            _ if self.shards == 1 => 0,
+            (true, _) => 0,
+            (false, true) => self.shard_of[code as usize] as usize,
+            // bits in the middle: the tables of the shards use those at both ends
+            (false, false) => {
+                let middle = (hash(code) >> 20) as u32;
+                ((u64::from(middle) * self.shards as u64) >> 32) as usize
+            }
+        }
     }
 
     /// The rows of each shard, if there are several.
@@ -40,16 +59,7 @@ impl Spread {
         let mut rows = vec![Vec::with_capacity(codes.codes.len() / self.shards + 1); self.shards];
         for row in 0..codes.codes.len() {
             let (code, null) = codes.get(row);
-            let shard = match (null, interned) {
-                (true, _) => 0,
-                (false, true) => self.shard_of[code as usize] as usize,
-                // bits in the middle: the tables of the shards use those at both ends
-                (false, false) => {
-                    let middle = (hash(code) >> 20) as u32;
-                    ((u64::from(middle) * self.shards as u64) >> 32) as usize
-                }
-            };
-            rows[shard].push(row as u32);
+            rows[self.shard(code, null, interned)].push(row as u32);
         }
         rows
     }

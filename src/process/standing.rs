@@ -9,7 +9,7 @@ use crate::input::Source;
 use crate::key::{BatchKeys, Codes};
 use crate::metrics::RowCounts;
 use crate::progress::{Judged, Passage, Progress, Signal};
-use crate::watermark::{END, NONE, PartitionStatus, Reactivation, WatermarkMerge};
+use crate::watermark::{END, NONE, PartitionStatus, Reactivation, SavedMerge, WatermarkMerge};
 
 /// How far the inputs have come, each by itself and all together.
 #[derive(Clone, Debug)]
@@ -56,6 +56,33 @@ impl Standing {
             merge: WatermarkMerge::new(sources.len(), Reactivation::AtOnce),
             watermark: NONE,
             places: 0,
+        }
+    }
+
+    /// Another one like this, as it was when it was saved. How the inputs stand to each other follows from each.
+    pub(super) fn restored(
+        &self,
+        progress: Vec<Progress>,
+        watermark: i64,
+        places: u64,
+    ) -> Result<Standing, String> {
+        let states = progress.iter().map(|progress| {
+            let (watermark, idle) = (progress.watermark(), progress.merge.is_idle());
+            let status = match (watermark, idle) {
+                (END, _) => PartitionStatus::Finished,
+                (_, true) => PartitionStatus::Idle,
+                (_, false) => PartitionStatus::Active,
+            };
+            SavedMerge { watermark, status, aligned: status == PartitionStatus::Active }
+        });
+        let merge = match progress.as_slice() {
+            [_] => self.merge.clone(),
+            _ => WatermarkMerge::restore(Reactivation::AtOnce, watermark, &states.collect::<Vec<_>>())?,
+        };
+        let restored = Standing { progress, merge, watermark, places };
+        match restored.merged() == watermark {
+            true => Ok(restored),
+            false => Err(format!("the merged watermark cannot be {watermark}")),
         }
     }
 

@@ -115,6 +115,11 @@ impl Timers {
         }
     }
 
+    /// All of them, in no order that means anything.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Pending> {
+        self.pending.iter()
+    }
+
     /// The serial that the next registration gets.
     pub(crate) fn next_serial(&self) -> u64 {
         self.next_serial

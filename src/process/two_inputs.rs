@@ -55,7 +55,7 @@ impl TwoInputOutput {
 ///
 /// A method that returns an error has done nothing.
 pub struct TwoInputOperator<P: KeyedProcess> {
-    engine: Engine<P>,
+    pub(super) engine: Engine<P>,
 }
 
 /// Builds a [`TwoInputOperator`]; everything is checked in [`build`](TwoInputOperatorBuilder::build).

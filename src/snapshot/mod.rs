@@ -50,6 +50,26 @@ impl Section<'_> {
     }
 }
 
+/// The first line in which two descriptions differ.
+pub(crate) fn difference(snapshot: &str, here: &str) -> Option<String> {
+    let (mut snapshot, mut here) = (snapshot.lines(), here.lines());
+    loop {
+        let (taken, built) = (snapshot.next(), here.next());
+        if taken == built {
+            taken?;
+            continue;
+        }
+        let (taken, built) = (taken.unwrap_or("nothing more"), built.unwrap_or("nothing more"));
+        let parameters = taken.split_once(": ").zip(built.split_once(": "));
+        return Some(match parameters {
+            Some(((name, taken), (other, built))) if name == other => {
+                format!("{name} is {built} here, but was {taken} when the snapshot was taken")
+            }
+            _ => format!("\"{built}\" here, but \"{taken}\" when the snapshot was taken"),
+        });
+    }
+}
+
 /// The page for users, whose example is compiled here.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/snapshot.md")]
