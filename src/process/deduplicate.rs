@@ -1,13 +1,18 @@
 //! The first row of each key passes, within an event-time horizon or window.
 
-use arrow_array::ArrayRef;
+use std::sync::Arc;
+
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array};
 use arrow_schema::SchemaRef;
 use arrow_select::interleave::interleave;
 
 use super::grid::Tumbling;
+use super::stored::unsaved;
 use super::{Keyed, KeyedProcess, Position, ProcessLimits, ProcessOperator, Results, Rows, Timer};
 use crate::error::{Error, Result};
 use crate::input::{Input, missing};
+use crate::snapshot::{Record, each_list, lists, record};
 use crate::time::TimeDelta;
 use crate::watermark::NONE;
 
@@ -228,6 +233,27 @@ impl KeyedProcess for Deduplicate {
             Ok(interleave(&pieces, &places)?)
         };
         (0..columns).map(gather).collect()
+    }
+
+    fn describe(&self) -> String {
+        format!("duplicates: {:?}, lateness of {} ticks", self.scope, self.lateness)
+    }
+
+    fn save(&self, states: &[&Vec<Passed>]) -> Result<ArrayRef> {
+        let passed = || states.iter().flat_map(|state| state.iter());
+        let times = Int64Array::from_iter_values(passed().map(|passed| passed.time));
+        let until = Int64Array::from_iter_values(passed().map(|passed| passed.until));
+        let all = record(vec![("time", Arc::new(times)), ("until", Arc::new(until))]).map_err(unsaved)?;
+        lists(states.iter().map(|state| state.len()), all).map_err(unsaved)
+    }
+
+    fn restore(&self, saved: &ArrayRef) -> Result<Vec<Vec<Passed>>> {
+        each_list(saved, |list| {
+            let list = Record::of(list)?;
+            let pairs = list.numbers::<Int64Type>("time")?.iter().zip(list.numbers::<Int64Type>("until")?);
+            Ok(pairs.map(|(&time, &until)| Passed { time, until }).collect())
+        })
+        .map_err(unsaved)
     }
 
     fn heap_size(&self, state: &Self::State) -> usize {

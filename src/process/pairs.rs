@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, StringArray};
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::stored::{Bytes, Stored, is_text, two_sides};
+use super::stored::{Bytes, Stored, is_text, two_sides, unsaved};
 use super::{Keyed, KeyedProcess, ProcessLimits, ProcessOperator, Results, Rows, Timer};
 use crate::error::{Error, Result};
 use crate::input::{Input, find, missing};
 use crate::output::ticks_to_array;
+use crate::snapshot::{Record, record};
 use crate::time::TimeDelta;
 
 /// The columns of a record beside the key and the chosen ones.
@@ -311,6 +313,28 @@ impl KeyedProcess for MatchPairs {
         let status = |pair: &Pair| if pair.end.is_some() { "complete" } else { "abandoned" };
         columns.push(Arc::new(StringArray::from_iter_values(pairs.iter().map(status))));
         Ok(columns)
+    }
+
+    fn describe(&self) -> String {
+        let MatchPairs { start, end, timeout, starts, ends, event, .. } = self;
+        let (starts, ends) = (starts.describe(), ends.describe());
+        format!("pairs of {start:?} and {end:?} in column {event} within {timeout} ticks; [{starts}], [{ends}]")
+    }
+
+    fn save(&self, states: &[&Self::State]) -> Result<ArrayRef> {
+        let started: Int64Array =
+            states.iter().map(|state| state.as_ref().map(|request| request.started)).collect();
+        let rows = states.iter().map(|state| state.as_ref().map(|request| &request.row));
+        let row = self.starts.save(rows).map_err(unsaved)?;
+        record(vec![("started", Arc::new(started)), ("row", row)]).map_err(unsaved)
+    }
+
+    fn restore(&self, saved: &ArrayRef) -> Result<Vec<Self::State>> {
+        let saved = Record::of(saved).map_err(unsaved)?;
+        let started = saved.optional::<Int64Type>("started").map_err(unsaved)?;
+        let rows = self.starts.restore(saved.column("row").map_err(unsaved)?).map_err(unsaved)?;
+        let request = |(started, row): (Option<i64>, Bytes)| started.map(|started| OpenRequest { started, row });
+        Ok(started.iter().zip(rows).map(request).collect())
     }
 
     fn heap_size(&self, state: &Self::State) -> usize {

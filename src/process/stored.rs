@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, UInt32Array};
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::take::take;
 
 use crate::error::{Error, Result};
+use crate::snapshot::{Checked, Record, record};
 
 /// A row's chosen columns.
 pub(crate) type Bytes = Arc<[u8]>;
@@ -99,6 +100,44 @@ impl Stored {
             .collect();
         columns.iter().map(|column| Ok(take(column, &places, None)?)).collect()
     }
+}
+
+impl Stored {
+    /// Rows as a struct of their columns, to be saved; a null struct's columns where there is none.
+    pub(crate) fn save<'a>(&self, rows: impl Iterator<Item = Option<&'a Bytes>> + Clone) -> Checked<ArrayRef> {
+        if self.converter.is_none() {
+            return Ok(Arc::new(NullArray::new(rows.count())));
+        }
+        let columns = self.decode(rows).map_err(|error| error.to_string())?;
+        let names = self.fields.iter().map(|field| field.name().as_str());
+        record(names.zip(columns).collect())
+    }
+
+    /// The rows that [`save`](Stored::save) made an array of.
+    pub(crate) fn restore(&self, saved: &ArrayRef) -> Checked<Vec<Bytes>> {
+        if self.converter.is_none() {
+            return Ok(vec![Arc::from([]); saved.len()]);
+        }
+        let saved = Record::of(saved)?;
+        let columns = self.fields.iter().map(|field| saved.column(field.name()).cloned());
+        let columns = columns.collect::<Checked<Vec<_>>>()?;
+        // dictionaries have come out as their values, and those are encoded to the same bytes
+        let types = self.fields.iter().map(|field| SortField::new(field.data_type().clone()));
+        let converter = RowConverter::new(types.collect()).map_err(|error| error.to_string())?;
+        let rows = converter.convert_columns(&columns).map_err(|error| error.to_string())?;
+        Ok(rows.iter().map(|row| Arc::from(row.data())).collect())
+    }
+
+    /// What is kept of a row, in words.
+    pub(crate) fn describe(&self) -> String {
+        let names: Vec<String> = self.fields.iter().map(|field| format!("{:?}", field.name())).collect();
+        names.join(", ")
+    }
+}
+
+/// A failure to save or to restore, as that of a process.
+pub(crate) fn unsaved(message: String) -> Error {
+    Error::Process { message }
 }
 
 /// Gives the columns of two sides names of their own: one whose name is reserved, or the other side's too, gets its side's

@@ -19,7 +19,7 @@ mod writer;
 use arrow_array::{Array, ArrayRef};
 
 pub(crate) use reader::{File, Pieces};
-pub(crate) use record::{Checked, Record, lists, record};
+pub(crate) use record::{Checked, Record, each_list, lists, record};
 pub(crate) use writer::write;
 
 /// Keys of the schema's metadata.

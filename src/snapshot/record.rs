@@ -37,6 +37,13 @@ pub(crate) fn lists(lengths: impl IntoIterator<Item = usize>, values: ArrayRef) 
     Ok(Arc::new(array.map_err(|error| error.to_string())?))
 }
 
+/// What each list of a column that [`lists`] has made holds, as `of` reads it.
+pub(crate) fn each_list<T>(array: &ArrayRef, of: impl Fn(&ArrayRef) -> Checked<T>) -> Checked<Vec<T>> {
+    let lists = array.as_list_opt::<i64>().filter(|lists| lists.null_count() == 0);
+    let lists = lists.ok_or_else(|| format!("lists were expected, not {}", array.data_type()))?;
+    lists.iter().flatten().map(|list| of(&list)).collect()
+}
+
 /// A struct whose columns are asked for by name and type.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a>(&'a StructArray);

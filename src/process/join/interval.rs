@@ -3,14 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
+use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, UInt64Array};
 use arrow_schema::{Schema, SchemaRef};
 
 use super::{Joined, Sides, check, heap_size};
 use crate::error::{Error, Result};
 use crate::input::{Input, missing};
-use crate::process::stored::Bytes;
+use crate::process::stored::{Bytes, unsaved};
 use crate::process::{Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator};
+use crate::snapshot::{Checked, Record, each_list, lists, record};
 use crate::time::{TickConverter, TimeDelta};
 use crate::watermark::NONE;
 
@@ -190,6 +192,18 @@ impl IntervalJoin {
         (shift(time, from), shift(time, to))
     }
 
+    /// Rows of one side, out of a snapshot.
+    fn kept(&self, input: usize, saved: &ArrayRef) -> Checked<VecDeque<Kept>> {
+        let rows = self.sides.of(input);
+        let saved = Record::of(saved)?;
+        let (times, arrivals) = (saved.numbers::<Int64Type>("time")?, saved.numbers::<UInt64Type>("arrival")?);
+        let matched = saved.flags("matched")?;
+        let rows = rows.restore(saved.column("row")?)?;
+        let kept = times.iter().zip(arrivals).zip(matched.values()).zip(rows);
+        let kept = kept.map(|(((&time, &arrival), matched), row)| Kept { time, arrival, row, matched });
+        Ok(kept.collect())
+    }
+
     /// Takes in a row that is not late.
     fn take(&self, key: &mut Keyed<'_, Self>, input: usize, time: i64, row: Bytes) {
         let (first, last) = self.partners(input, time);
@@ -272,6 +286,43 @@ impl KeyedProcess for IntervalJoin {
 
     fn results(&self, outputs: Vec<Joined>, _: &Results<'_>) -> Result<Vec<ArrayRef>> {
         self.sides.decode(&outputs)
+    }
+
+    fn describe(&self) -> String {
+        let IntervalJoin { lower, upper, outer, sides, .. } = self;
+        format!("interval join from {lower} to {upper} ticks, outer: {outer}; {}", sides.describe())
+    }
+
+    fn save(&self, states: &[&IntervalState]) -> Result<ArrayRef> {
+        let side = |input: usize| {
+            let kept = || states.iter().flat_map(|state| &state.kept[input]);
+            let rows = record(vec![
+                ("time", Arc::new(Int64Array::from_iter_values(kept().map(|kept| kept.time))) as ArrayRef),
+                ("arrival", Arc::new(UInt64Array::from_iter_values(kept().map(|kept| kept.arrival)))),
+                ("matched", Arc::new(kept().map(|kept| Some(kept.matched)).collect::<BooleanArray>())),
+                ("row", self.sides.of(input).save(kept().map(|kept| Some(&kept.row)))?),
+            ])?;
+            lists(states.iter().map(|state| state.kept[input].len()), rows)
+        };
+        let arrivals = UInt64Array::from_iter_values(states.iter().map(|state| state.arrivals));
+        let columns = vec![
+            ("left", side(0).map_err(unsaved)?),
+            ("right", side(1).map_err(unsaved)?),
+            ("arrivals", Arc::new(arrivals) as ArrayRef),
+        ];
+        record(columns).map_err(unsaved)
+    }
+
+    fn restore(&self, saved: &ArrayRef) -> Result<Vec<IntervalState>> {
+        let restore = || {
+            let saved = Record::of(saved)?;
+            let side = |name: &str, input: usize| each_list(saved.column(name)?, |rows| self.kept(input, rows));
+            let (left, right) = (side("left", 0)?, side("right", 1)?);
+            let arrivals = saved.numbers::<UInt64Type>("arrivals")?;
+            let states = left.into_iter().zip(right).zip(arrivals);
+            Ok(states.map(|((left, right), &arrivals)| IntervalState { kept: [left, right], arrivals }).collect())
+        };
+        restore().map_err(unsaved)
     }
 
     fn heap_size(&self, state: &IntervalState) -> usize {

@@ -61,6 +61,11 @@ impl Sides {
         if input == 0 { &self.left } else { &self.right }
     }
 
+    /// What is kept, in words.
+    fn describe(&self) -> String {
+        format!("[{}], [{}]", self.left.describe(), self.right.describe())
+    }
+
     fn decode(&self, pairs: &[Joined]) -> Result<Vec<ArrayRef>> {
         let mut columns = self.left.decode(pairs.iter().map(|pair| Some(&pair.left)))?;
         columns.extend(self.right.decode(pairs.iter().map(|pair| pair.right.as_ref()))?);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::{Joined, Sides, check, heap_size};
@@ -11,8 +12,9 @@ use crate::error::Result;
 use crate::input::{Input, missing};
 use crate::output::{WINDOW_END, WINDOW_START, ticks_to_array};
 use crate::process::grid::Tumbling;
-use crate::process::stored::Bytes;
+use crate::process::stored::{Bytes, unsaved};
 use crate::process::{Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator};
+use crate::snapshot::{Record, each_list, lists, record};
 use crate::time::TimeDelta;
 use crate::watermark::NONE;
 
@@ -192,6 +194,40 @@ impl KeyedProcess for WindowJoin {
             vec![ticks_to_array(starts, &self.time_type), ticks_to_array(ends, &self.time_type)];
         columns.extend(self.sides.decode(&outputs)?);
         Ok(columns)
+    }
+
+    fn describe(&self) -> String {
+        format!("window join by {:?}; {}", self.grid, self.sides.describe())
+    }
+
+    fn save(&self, states: &[&WindowState]) -> Result<ArrayRef> {
+        let windows = || states.iter().flat_map(|state| &state.0);
+        let side = |input: usize| {
+            let rows = windows().flat_map(|(_, sides)| sides[input].iter().map(Some));
+            let row = self.sides.of(input).save(rows)?;
+            lists(windows().map(|(_, sides)| sides[input].len()), row)
+        };
+        let save = || {
+            let all = record(vec![
+                ("last", Arc::new(Int64Array::from_iter_values(windows().map(|(last, _)| *last))) as ArrayRef),
+                ("left", side(0)?),
+                ("right", side(1)?),
+            ])?;
+            lists(states.iter().map(|state| state.0.len()), all)
+        };
+        save().map_err(unsaved)
+    }
+
+    fn restore(&self, saved: &ArrayRef) -> Result<Vec<WindowState>> {
+        each_list(saved, |windows| {
+            let windows = Record::of(windows)?;
+            let side = |name: &str, input: usize| {
+                each_list(windows.column(name)?, |rows| self.sides.of(input).restore(rows))
+            };
+            let sides = side("left", 0)?.into_iter().zip(side("right", 1)?).map(|(left, right)| [left, right]);
+            Ok(WindowState(windows.numbers::<Int64Type>("last")?.iter().copied().zip(sides).collect()))
+        })
+        .map_err(unsaved)
     }
 
     fn heap_size(&self, state: &WindowState) -> usize {
