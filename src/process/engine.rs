@@ -73,7 +73,8 @@ impl<P: KeyedProcess> Engine<P> {
         let counters = process.counters().len();
         let mut description: Vec<String> = inputs.iter().flat_map(Input::describe).collect();
         description.push(format!("process: {}", process.describe()));
-        let description = description.iter().map(|line| line.replace('\n', " ")).collect::<Vec<_>>().join("\n");
+        let description =
+            description.iter().map(|line| line.replace('\n', " ")).collect::<Vec<_>>().join("\n");
         Ok(Engine {
             standing: Standing::new(&sources),
             spread: Spread::new(threads),

@@ -318,7 +318,9 @@ impl KeyedProcess for MatchPairs {
     fn describe(&self) -> String {
         let MatchPairs { start, end, timeout, starts, ends, event, .. } = self;
         let (starts, ends) = (starts.describe(), ends.describe());
-        format!("pairs of {start:?} and {end:?} in column {event} within {timeout} ticks; [{starts}], [{ends}]")
+        format!(
+            "pairs of {start:?} and {end:?} in column {event} within {timeout} ticks; [{starts}], [{ends}]"
+        )
     }
 
     fn save(&self, states: &[&Self::State]) -> Result<ArrayRef> {
@@ -333,7 +335,8 @@ impl KeyedProcess for MatchPairs {
         let saved = Record::of(saved).map_err(unsaved)?;
         let started = saved.optional::<Int64Type>("started").map_err(unsaved)?;
         let rows = self.starts.restore(saved.column("row").map_err(unsaved)?).map_err(unsaved)?;
-        let request = |(started, row): (Option<i64>, Bytes)| started.map(|started| OpenRequest { started, row });
+        let request =
+            |(started, row): (Option<i64>, Bytes)| started.map(|started| OpenRequest { started, row });
         Ok(started.iter().zip(rows).map(request).collect())
     }
 

@@ -111,6 +111,10 @@ impl<P: KeyedProcess> Engine<P> {
             ("timers_fired", one(self.totals.fired)),
         ])?;
         sections.push(Section::whole("process", standing));
+        let merged_as = self.standing.merged_as().into_iter();
+        let merged_as = merged_as.map(|watermark| (watermark != NONE).then_some(watermark));
+        let merged_as: ArrayRef = Arc::new(merged_as.collect::<Int64Array>());
+        sections.push(Section::whole("inputs", record(vec![("merged_as", merged_as)])?));
         let counters = record(vec![
             ("name", Arc::new(LargeStringArray::from(self.process.counters().to_vec())) as ArrayRef),
             ("count", Arc::new(UInt64Array::from(self.totals.counters.clone()))),
@@ -120,8 +124,7 @@ impl<P: KeyedProcess> Engine<P> {
         let (stateful, bare): (Vec<Spot>, Vec<Spot>) = self.spots().into_iter().partition(with_state);
         let chunks: Vec<Vec<Spot>> = stateful.chunks(PIECE).map(<[Spot]>::to_vec).collect();
         let pieces = chunks.into_iter().map(|spots| self.save_states(&spots));
-        let states =
-            Section { name: "states", empty: self.save_states(&[])?, pieces: Box::new(pieces) };
+        let states = Section { name: "states", empty: self.save_states(&[])?, pieces: Box::new(pieces) };
         sections.push(states);
         sections.push(Section::whole("keys", self.save_keys(&bare)?));
         let spots = [stateful, bare].concat();
@@ -133,7 +136,9 @@ impl<P: KeyedProcess> Engine<P> {
 
     fn spots(&self) -> Vec<Spot> {
         let shards = self.shards.iter().enumerate();
-        shards.flat_map(|(number, shard)| shard.state.keys.iter().map(move |(slot, _)| (number, slot))).collect()
+        shards
+            .flat_map(|(number, shard)| shard.state.keys.iter().map(move |(slot, _)| (number, slot)))
+            .collect()
     }
 
     fn key_column(&self, spots: &[Spot]) -> Checked<Option<(&'static str, ArrayRef)>> {
@@ -177,7 +182,9 @@ impl<P: KeyedProcess> Engine<P> {
                 Kind::EventTime => &shard.state.timers,
                 Kind::Clock => &shard.state.clock_timers,
             };
-            all.extend(timers.iter().map(|timer| (timer.registered, timer.time, numbers[timer.slot as usize])));
+            all.extend(
+                timers.iter().map(|timer| (timer.registered, timer.time, numbers[timer.slot as usize])),
+            );
         }
         all.sort_unstable();
         record(vec![
@@ -216,7 +223,10 @@ impl<P: KeyedProcess> Engine<P> {
             count if count <= MOST_PLACES => Ok(count),
             count => Err(format!("{name} cannot be {count}")),
         };
-        self.standing = self.standing.restored(progress, watermark, count("places")?)?;
+        let merged_as = Record::of(pieces.whole("inputs")?)?;
+        let merged_as = merged_as.optional::<Int64Type>("merged_as")?.iter();
+        let merged_as: Vec<i64> = merged_as.map(|watermark| watermark.unwrap_or(NONE)).collect();
+        self.standing = self.standing.restored(progress, &merged_as, watermark, count("places")?)?;
         (self.totals.results, self.totals.fired) = (count("results")?, count("timers_fired")?);
         let (mut names, mut counts) = (Vec::new(), Vec::new());
         for piece in pieces.of("counters") {

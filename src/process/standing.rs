@@ -59,16 +59,20 @@ impl Standing {
         }
     }
 
-    /// Another one like this, as it was when it was saved. How the inputs stand to each other follows from each.
+    /// Another one like this, as it was when it was saved. `merged_as` is what
+    /// [`merged_as`](Standing::merged_as) was.
     pub(super) fn restored(
         &self,
         progress: Vec<Progress>,
+        merged_as: &[i64],
         watermark: i64,
         places: u64,
     ) -> Result<Standing, String> {
-        let states = progress.iter().map(|progress| {
-            let (watermark, idle) = (progress.watermark(), progress.merge.is_idle());
-            let status = match (watermark, idle) {
+        if merged_as.len() != progress.len() {
+            return Err(format!("{} inputs are merged, and there are {}", merged_as.len(), progress.len()));
+        }
+        let states = progress.iter().zip(merged_as).map(|(progress, &watermark)| {
+            let status = match (progress.watermark(), progress.merge.is_idle()) {
                 (END, _) => PartitionStatus::Finished,
                 (_, true) => PartitionStatus::Idle,
                 (_, false) => PartitionStatus::Active,
@@ -84,6 +88,11 @@ impl Standing {
             true => Ok(restored),
             false => Err(format!("the merged watermark cannot be {watermark}")),
         }
+    }
+
+    /// The watermark by which each input counts for the merged one.
+    pub(super) fn merged_as(&self) -> Vec<i64> {
+        (0..self.progress.len()).map(|input| self.merge.saved(input).watermark).collect()
     }
 
     /// The injected clock, which is one for all inputs.

@@ -104,7 +104,10 @@ impl Stored {
 
 impl Stored {
     /// Rows as a struct of their columns, to be saved; a null struct's columns where there is none.
-    pub(crate) fn save<'a>(&self, rows: impl Iterator<Item = Option<&'a Bytes>> + Clone) -> Checked<ArrayRef> {
+    pub(crate) fn save<'a>(
+        &self,
+        rows: impl Iterator<Item = Option<&'a Bytes>> + Clone,
+    ) -> Checked<ArrayRef> {
         if self.converter.is_none() {
             return Ok(Arc::new(NullArray::new(rows.count())));
         }

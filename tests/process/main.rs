@@ -7,4 +7,5 @@ mod contract;
 mod duplicates;
 mod joins;
 mod pairs;
+mod snapshots;
 mod timers;

@@ -196,7 +196,8 @@ impl IntervalJoin {
     fn kept(&self, input: usize, saved: &ArrayRef) -> Checked<VecDeque<Kept>> {
         let rows = self.sides.of(input);
         let saved = Record::of(saved)?;
-        let (times, arrivals) = (saved.numbers::<Int64Type>("time")?, saved.numbers::<UInt64Type>("arrival")?);
+        let (times, arrivals) =
+            (saved.numbers::<Int64Type>("time")?, saved.numbers::<UInt64Type>("arrival")?);
         let matched = saved.flags("matched")?;
         let rows = rows.restore(saved.column("row")?)?;
         let kept = times.iter().zip(arrivals).zip(matched.values()).zip(rows);
@@ -316,11 +317,14 @@ impl KeyedProcess for IntervalJoin {
     fn restore(&self, saved: &ArrayRef) -> Result<Vec<IntervalState>> {
         let restore = || {
             let saved = Record::of(saved)?;
-            let side = |name: &str, input: usize| each_list(saved.column(name)?, |rows| self.kept(input, rows));
+            let side =
+                |name: &str, input: usize| each_list(saved.column(name)?, |rows| self.kept(input, rows));
             let (left, right) = (side("left", 0)?, side("right", 1)?);
             let arrivals = saved.numbers::<UInt64Type>("arrivals")?;
             let states = left.into_iter().zip(right).zip(arrivals);
-            Ok(states.map(|((left, right), &arrivals)| IntervalState { kept: [left, right], arrivals }).collect())
+            Ok(states
+                .map(|((left, right), &arrivals)| IntervalState { kept: [left, right], arrivals })
+                .collect())
         };
         restore().map_err(unsaved)
     }

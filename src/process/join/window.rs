@@ -209,7 +209,10 @@ impl KeyedProcess for WindowJoin {
         };
         let save = || {
             let all = record(vec![
-                ("last", Arc::new(Int64Array::from_iter_values(windows().map(|(last, _)| *last))) as ArrayRef),
+                (
+                    "last",
+                    Arc::new(Int64Array::from_iter_values(windows().map(|(last, _)| *last))) as ArrayRef,
+                ),
                 ("left", side(0)?),
                 ("right", side(1)?),
             ])?;
@@ -224,7 +227,8 @@ impl KeyedProcess for WindowJoin {
             let side = |name: &str, input: usize| {
                 each_list(windows.column(name)?, |rows| self.sides.of(input).restore(rows))
             };
-            let sides = side("left", 0)?.into_iter().zip(side("right", 1)?).map(|(left, right)| [left, right]);
+            let sides =
+                side("left", 0)?.into_iter().zip(side("right", 1)?).map(|(left, right)| [left, right]);
             Ok(WindowState(windows.numbers::<Int64Type>("last")?.iter().copied().zip(sides).collect()))
         })
         .map_err(unsaved)

@@ -1,0 +1,253 @@
+//! Snapshots: a run that is saved and restored between any two calls, by any number of threads, goes on as if nothing had
+//! happened.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use highwater::process::{
+    Deduplicate, Keyed, KeyedProcess, ProcessMetrics, ProcessOperator, Results, Rows, Side, Timer,
+    TwoInputOperator, deduplicate, interval_join, match_pairs, window_join,
+};
+use highwater::{Error, Result, SnapshotFault, TimeDelta};
+
+use crate::common::{Numbers, input, lines};
+
+const PARTITIONS: usize = 2;
+const MS: fn(i64) -> TimeDelta = TimeDelta::from_millis;
+
+/// Rows around a time that rises with the number of the call.
+fn batch(numbers: &mut Numbers, call: usize) -> RecordBatch {
+    let rows = 1 + numbers.below(12) as usize;
+    let now = 10 * call as i64;
+    let times: ArrayRef =
+        Arc::new((0..rows).map(|_| Some(now - numbers.below(40) as i64)).collect::<Int64Array>());
+    let keys: ArrayRef = Arc::new((0..rows).map(|_| numbers.key(9)).collect::<StringArray>());
+    let events = (0..rows).map(|_| ["start", "end", "ping"][numbers.below(3) as usize]);
+    let events: ArrayRef = Arc::new(StringArray::from_iter_values(events));
+    let notes: ArrayRef =
+        Arc::new((0..rows).map(|_| Some(numbers.below(1_000) as i64)).collect::<Int64Array>());
+    let columns = [("ts", times), ("key", keys), ("event", events), ("note", notes)];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
+}
+
+/// All counters; memory held in reserve is not saved.
+fn counted(metrics: ProcessMetrics) -> ProcessMetrics {
+    let mut metrics = metrics;
+    metrics.state_bytes = 0;
+    metrics
+}
+
+/// One call with everything that it gives, as text.
+fn one_input<P: KeyedProcess>(
+    operator: &mut ProcessOperator<P>,
+    numbers: &mut Numbers,
+    call: usize,
+) -> String {
+    let output = match numbers.below(8) {
+        0 => operator.advance_clock(10 * call as i64),
+        1 => operator.mark_idle(numbers.below(PARTITIONS as u64) as usize),
+        _ => {
+            let batches: Vec<_> =
+                (0..PARTITIONS).map(|partition| (partition, batch(numbers, call))).collect();
+            operator.push_all(&batches)
+        }
+    };
+    let output = output.unwrap();
+    operator.validate();
+    format!("{:?} {:?} {:?}", lines(&output.fired), lines(&output.late), counted(operator.metrics()))
+}
+
+/// Runs `calls` calls; before each, `between` may put another operator into the place of the first.
+fn run<O>(
+    mut operator: O,
+    seed: u64,
+    call: impl Fn(&mut O, &mut Numbers, usize) -> String,
+    mut between: impl FnMut(O, usize) -> O,
+) -> Vec<String> {
+    let mut numbers = Numbers::new(seed);
+    let mut all = Vec::new();
+    for number in 0..60 {
+        operator = between(operator, number);
+        all.push(call(&mut operator, &mut numbers, number));
+    }
+    all
+}
+
+fn goes_on<P: KeyedProcess>(build: impl Fn(usize) -> ProcessOperator<P>) {
+    for seed in 0..8 {
+        let expected = run(build(1), seed, one_input, |operator, _| operator);
+        for threads in [1, 3] {
+            let found = run(build(2), seed, one_input, |operator, number| {
+                let snapshot = operator.snapshot().unwrap();
+                assert_eq!(operator.snapshot().unwrap().len(), snapshot.len());
+                let restored = build(if number % 2 == 0 { threads } else { 2 }).restore(&snapshot).unwrap();
+                assert_eq!(
+                    counted(restored.metrics()),
+                    counted(operator.metrics()),
+                    "seed {seed}, call {number}"
+                );
+                restored
+            });
+            assert_eq!(found, expected, "seed {seed}, {threads} threads");
+        }
+    }
+}
+
+fn goes_on_with_two<P: KeyedProcess>(build: impl Fn(usize) -> TwoInputOperator<P>) {
+    let call = |operator: &mut TwoInputOperator<P>, numbers: &mut Numbers, call: usize| {
+        let side = [Side::Left, Side::Right][numbers.below(2) as usize];
+        let partition = numbers.below(PARTITIONS as u64) as usize;
+        let output = match numbers.below(8) {
+            0 => operator.mark_idle(side, partition),
+            _ => operator.push(side, partition, &batch(numbers, call)),
+        };
+        let output = output.unwrap();
+        operator.validate();
+        let late = [lines(&output.left_late), lines(&output.right_late)];
+        format!("{:?} {late:?} {:?}", lines(&output.fired), counted(operator.metrics()))
+    };
+    for seed in 0..8 {
+        let expected = run(build(1), seed, call, |operator, _| operator);
+        assert!(expected.iter().any(|line| !line.starts_with("[]")), "seed {seed}: something is joined");
+        let found = run(build(1), seed, call, |operator, number| {
+            build(1 + number % 3).restore(&operator.snapshot().unwrap()).unwrap()
+        });
+        assert_eq!(found, expected, "seed {seed}");
+    }
+}
+
+fn rows() -> RecordBatch {
+    batch(&mut Numbers::new(1), 0)
+}
+
+#[test]
+fn pairs_and_duplicates_go_on() {
+    goes_on(|threads| {
+        let pairs = match_pairs(input(&rows(), PARTITIONS, 8)).event("event", "start", "end");
+        let pairs = pairs.abandon_after(MS(60)).start_columns(["note"]).end_columns(["note"]);
+        pairs.threads(threads).build().unwrap()
+    });
+    goes_on(|threads| {
+        // no columns of the start row are kept
+        let pairs = match_pairs(input(&rows(), PARTITIONS, 8)).event("event", "start", "end");
+        pairs.abandon_after(MS(60)).threads(threads).build().unwrap()
+    });
+    goes_on(|threads| duplicates(30).threads(threads).build().unwrap());
+}
+
+fn duplicates(horizon: i64) -> highwater::process::DeduplicateBuilder {
+    deduplicate(input(&rows(), PARTITIONS, 8)).within(MS(horizon)).allowed_lateness(MS(20))
+}
+
+#[test]
+fn joins_go_on() {
+    let both = || (input(&rows(), PARTITIONS, 8), input(&rows(), PARTITIONS, 8));
+    goes_on_with_two(|threads| {
+        let (left, right) = both();
+        interval_join(left, right).between(MS(-20), MS(30)).left_outer().threads(threads).build().unwrap()
+    });
+    goes_on_with_two(|threads| {
+        let (left, right) = both();
+        window_join(left, right).window(MS(40), MS(7)).threads(threads).build().unwrap()
+    });
+}
+
+/// Timers of both kinds, some registered within firings; keys that have timers and no state.
+struct Chain {
+    saves: bool,
+}
+
+impl KeyedProcess for Chain {
+    type State = i64;
+    type Output = i64;
+
+    fn output_schema(&self, _: &[SchemaRef]) -> Result<SchemaRef> {
+        Ok(Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)])))
+    }
+
+    fn counters(&self) -> &'static [&'static str] {
+        &["rows", "firings"]
+    }
+
+    fn rows(&self, rows: &mut Rows<'_, Self>) -> Result<()> {
+        while let Some(mut row) = rows.next()? {
+            row.key.count(0);
+            row.key.register_timer(row.time + 20);
+            row.key.register_clock_timer(row.time + 35);
+            if row.time % 3 == 0 {
+                *row.key.state() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn timer(&self, timer: Timer, key: &mut Keyed<'_, Self>) -> Result<()> {
+        key.count(1);
+        if let Some(count) = key.peek().copied() {
+            key.emit(timer.time * 100 + count);
+            key.register_timer(timer.time + 7 - count % 3);
+            if timer.time % 2 == 0 {
+                key.clear();
+            }
+        } else {
+            key.emit(timer.time);
+        }
+        Ok(())
+    }
+
+    fn clock_timer(&self, timer: Timer, key: &mut Keyed<'_, Self>) -> Result<()> {
+        key.emit(-timer.time);
+        key.register_timer(timer.time);
+        Ok(())
+    }
+
+    fn results(&self, outputs: Vec<i64>, _: &Results<'_>) -> Result<Vec<ArrayRef>> {
+        Ok(vec![Arc::new(Int64Array::from(outputs))])
+    }
+
+    fn save(&self, states: &[&i64]) -> Result<ArrayRef> {
+        match self.saves {
+            true => Ok(Arc::new(Int64Array::from_iter_values(states.iter().map(|state| **state)))),
+            false => Err(Error::Process { message: "not this one".into() }),
+        }
+    }
+
+    fn restore(&self, saved: &ArrayRef) -> Result<Vec<i64>> {
+        let saved = saved.as_any().downcast_ref::<Int64Array>();
+        let saved = saved.ok_or_else(|| Error::Process { message: "numbers were expected".into() })?;
+        Ok(saved.values().to_vec())
+    }
+}
+
+fn chain(saves: bool, threads: usize) -> ProcessOperator<Chain> {
+    let input = input(&rows(), PARTITIONS, 8);
+    ProcessOperator::builder(Chain { saves }, input).threads(threads).build().unwrap()
+}
+
+#[test]
+fn timers_go_on_in_their_order() {
+    goes_on(|threads| chain(true, threads));
+}
+
+#[test]
+fn what_cannot_be_restored_is_an_error() {
+    let refused = |result: Result<ProcessOperator<Deduplicate>>| match result.err().unwrap() {
+        Error::Snapshot { fault, message } => (fault, message),
+        other => panic!("not an error of snapshots: {other}"),
+    };
+    let mut operator = duplicates(30).build().unwrap();
+    operator.push(0, &rows()).unwrap();
+    let snapshot = operator.snapshot().unwrap();
+    let (fault, message) = refused(duplicates(31).build().unwrap().restore(&snapshot));
+    assert_eq!(fault, SnapshotFault::Configuration);
+    assert!(message.starts_with("process is duplicates: Horizon(31)"), "{message}");
+    let other = deduplicate(input(&rows(), 3, 8)).within(MS(30)).allowed_lateness(MS(20)).build().unwrap();
+    assert_eq!(refused(other.restore(&snapshot)).0, SnapshotFault::Configuration);
+    for end in [0, 7, snapshot.len() / 2, snapshot.len() - 1] {
+        let (fault, _) = refused(duplicates(30).build().unwrap().restore(&snapshot[..end]));
+        assert!(matches!(fault, SnapshotFault::Damaged | SnapshotFault::Foreign), "{end}: {fault:?}");
+    }
+    let unsaved = chain(false, 1).snapshot().unwrap_err();
+    assert!(unsaved.to_string().contains("not this one"), "{unsaved}");
+}
