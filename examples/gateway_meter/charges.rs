@@ -15,7 +15,7 @@ use crate::prices::Model;
 const USD: DataType = DataType::Decimal128(18, 6);
 
 /// A charge: when the request ended, whose it was, what it cost. A failed one costs nothing, and has no latency.
-pub fn charge_schema() -> SchemaRef {
+pub(crate) fn charge_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("ts", DataType::Timestamp(TimeUnit::Millisecond, None), false),
         Field::new("request_id", DataType::Utf8, false),
@@ -28,7 +28,7 @@ pub fn charge_schema() -> SchemaRef {
 }
 
 /// The charges of requests that have ended. Abandoned ones are not charged.
-pub fn charges(requests: &RecordBatch) -> Result<RecordBatch> {
+pub(crate) fn charges(requests: &RecordBatch) -> Result<RecordBatch> {
     let ended = requests["ended"].as_primitive::<TimestampMillisecondType>();
     let rows: Vec<usize> = (0..requests.num_rows()).filter(|&row| ended.is_valid(row)).collect();
     let text = |name: &str| -> Vec<&str> {

@@ -7,7 +7,7 @@ use arrow_schema::ArrowError;
 
 /// What has happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A tenant has asked.
     RequestStarted,
     /// The model has answered.
@@ -18,7 +18,7 @@ pub enum Kind {
 
 impl Kind {
     /// The name in the column `event`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::RequestStarted => "RequestStarted",
             Kind::RequestCompleted => "RequestCompleted",
@@ -29,29 +29,29 @@ impl Kind {
 
 /// An event. Tokens are known when the model has answered, latency and status at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub(crate) struct Event {
     /// What has happened.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// To which request.
-    pub request_id: String,
+    pub(crate) request_id: String,
     /// Who asked.
-    pub tenant_id: &'static str,
+    pub(crate) tenant_id: &'static str,
     /// Which model was asked.
-    pub model: &'static str,
+    pub(crate) model: &'static str,
     /// When, in milliseconds since 1970.
-    pub ts: i64,
+    pub(crate) ts: i64,
     /// Tokens in.
-    pub prompt_tokens: Option<i64>,
+    pub(crate) prompt_tokens: Option<i64>,
     /// Tokens out.
-    pub completion_tokens: Option<i64>,
+    pub(crate) completion_tokens: Option<i64>,
     /// From start to end.
-    pub latency_ms: Option<i64>,
+    pub(crate) latency_ms: Option<i64>,
     /// HTTP status.
-    pub status: Option<i32>,
+    pub(crate) status: Option<i32>,
 }
 
 /// Events as the rows of a batch.
-pub fn to_batch(events: &[Event]) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn to_batch(events: &[Event]) -> Result<RecordBatch, ArrowError> {
     let text = |get: fn(&Event) -> &str| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(events.iter().map(get)))
     };

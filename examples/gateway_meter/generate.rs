@@ -16,11 +16,11 @@ use crate::events::{Event, Kind, to_batch};
 use crate::prices::{MODELS, Model};
 
 /// How many partitions the events come on.
-pub const PARTITIONS: usize = 8;
+pub(crate) const PARTITIONS: usize = 8;
 /// When the first request starts: 2026-01-15 10:00 UTC.
-pub const START: i64 = 1_768_471_200_000;
+pub(crate) const START: i64 = 1_768_471_200_000;
 /// A minute of event time.
-pub const MINUTE: i64 = 60_000;
+pub(crate) const MINUTE: i64 = 60_000;
 
 const SECOND: i64 = 1_000;
 const YEAR: i64 = 365 * 24 * 60 * MINUTE;
@@ -30,45 +30,45 @@ const TENANTS: [&str; 10] =
 
 /// How much to make up.
 #[derive(Clone, Copy, Debug)]
-pub struct Workload {
+pub(crate) struct Workload {
     /// Other seeds, other requests.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// How long requests start.
-    pub minutes: i64,
+    pub(crate) minutes: i64,
     /// How many in each minute.
-    pub requests_per_minute: i64,
+    pub(crate) requests_per_minute: i64,
 }
 
 /// An event, and when and where it arrives.
 #[derive(Clone, Debug)]
-pub struct Delivery {
+pub(crate) struct Delivery {
     /// When, in milliseconds since 1970.
-    pub arrival: i64,
+    pub(crate) arrival: i64,
     /// Where.
-    pub partition: usize,
+    pub(crate) partition: usize,
     /// What.
-    pub event: Event,
+    pub(crate) event: Event,
 }
 
 /// What has been made up, so that the job can be held against it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Truth {
+pub(crate) struct Truth {
     /// Requests that started.
-    pub requests: u64,
+    pub(crate) requests: u64,
     /// Requests that were answered.
-    pub answered: u64,
+    pub(crate) answered: u64,
     /// Requests that failed.
-    pub failed: u64,
+    pub(crate) failed: u64,
     /// Requests that never end.
-    pub crashed: u64,
+    pub(crate) crashed: u64,
     /// Ends that are delivered a second time.
-    pub repeated: u64,
+    pub(crate) repeated: u64,
     /// What all answers cost, in millionths of a dollar.
-    pub micro_usd: i128,
+    pub(crate) micro_usd: i128,
 }
 
 /// The events of a workload in the order of their arrival, and the truth about them.
-pub fn generate(workload: &Workload) -> (Vec<Delivery>, Truth) {
+pub(crate) fn generate(workload: &Workload) -> (Vec<Delivery>, Truth) {
     let mut random = Random(workload.seed);
     let (mut deliveries, mut truth) = (Vec::new(), Truth::default());
     for number in 0..workload.minutes * workload.requests_per_minute {
@@ -88,15 +88,15 @@ pub fn generate(workload: &Workload) -> (Vec<Delivery>, Truth) {
 }
 
 /// What arrived within a second: the clock at its end, and a batch for each partition that had something.
-pub struct Second {
+pub(crate) struct Second {
     /// Milliseconds since 1970.
-    pub clock: i64,
+    pub(crate) clock: i64,
     /// Partitions and their rows.
-    pub batches: Vec<(usize, RecordBatch)>,
+    pub(crate) batches: Vec<(usize, RecordBatch)>,
 }
 
 /// Deliveries as a consumer polls them: every second.
-pub fn seconds(deliveries: &[Delivery]) -> Result<Vec<Second>, ArrowError> {
+pub(crate) fn seconds(deliveries: &[Delivery]) -> Result<Vec<Second>, ArrowError> {
     let second = |delivery: &Delivery| delivery.arrival.div_euclid(SECOND) + 1;
     let poll = |polled: &[Delivery]| {
         let mut partitions = BTreeMap::<usize, Vec<Event>>::new();

@@ -24,39 +24,39 @@ use crate::charges::{charge_schema, charges};
 use crate::events::{Kind, to_batch};
 
 /// A result, or what went wrong.
-pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// What a call has given.
 #[derive(Clone, Debug, Default)]
-pub struct Results {
+pub(crate) struct Results {
     /// Requests, `complete` or `abandoned`.
-    pub requests: Vec<RecordBatch>,
+    pub(crate) requests: Vec<RecordBatch>,
     /// Events whose time cannot be.
-    pub rejected: Vec<RecordBatch>,
+    pub(crate) rejected: Vec<RecordBatch>,
     /// What the requests that ended cost.
-    pub charges: Vec<RecordBatch>,
+    pub(crate) charges: Vec<RecordBatch>,
     /// `usd` and `requests` of a tenant and minute. Late ones are charges that are in no bill.
-    pub bills: Output,
+    pub(crate) bills: Output,
     /// `failed` and `requests` of a model and minute.
-    pub errors: Output,
+    pub(crate) errors: Output,
     /// `p50_ms` and `p99_ms` of a model over five minutes.
-    pub latency: Output,
+    pub(crate) latency: Output,
     /// The `model` with the highest `p99_ms`.
-    pub slowest: Output,
+    pub(crate) slowest: Output,
 }
 
 /// The operators.
-pub struct Job {
-    pub requests: ProcessOperator<MatchPairs>,
-    pub bills: WindowOperator,
-    pub errors: WindowOperator,
-    pub latency: WindowOperator,
-    pub slowest: WindowOperator,
+pub(crate) struct Job {
+    pub(crate) requests: ProcessOperator<MatchPairs>,
+    pub(crate) bills: WindowOperator,
+    pub(crate) errors: WindowOperator,
+    pub(crate) latency: WindowOperator,
+    pub(crate) slowest: WindowOperator,
 }
 
 impl Job {
     /// A job for events on so many partitions, with so many threads.
-    pub fn new(partitions: usize, threads: usize) -> Result<Self> {
+    pub(crate) fn new(partitions: usize, threads: usize) -> Result<Self> {
         let minute = TimeDelta::from_mins(1);
         let events = Input::new(phased_schema()?)
             .event_time("ts")
@@ -106,20 +106,20 @@ impl Job {
     }
 
     /// Moves the clock, by which partitions become idle and events are from the future.
-    pub fn advance_clock(&mut self, now: i64) -> Result<Results> {
+    pub(crate) fn advance_clock(&mut self, now: i64) -> Result<Results> {
         let output = self.requests.advance_clock(now)?;
         self.pass_on(output)
     }
 
     /// Takes in events of several partitions.
-    pub fn push(&mut self, batches: &[(usize, RecordBatch)]) -> Result<Results> {
+    pub(crate) fn push(&mut self, batches: &[(usize, RecordBatch)]) -> Result<Results> {
         let phased = batches.iter().map(|(partition, batch)| Ok((*partition, with_phase(batch)?)));
         let output = self.requests.push_all(&phased.collect::<Result<Vec<_>>>()?)?;
         self.pass_on(output)
     }
 
     /// End of input.
-    pub fn finish(&mut self) -> Result<Results> {
+    pub(crate) fn finish(&mut self) -> Result<Results> {
         let output = self.requests.finish()?;
         self.pass_on(output)
     }

@@ -11,65 +11,65 @@ use crate::job::Results;
 
 /// A bill of a tenant and minute, as it stood at a firing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bill {
+pub(crate) struct Bill {
     /// Millionths of a dollar.
-    pub micro_usd: i128,
+    pub(crate) micro_usd: i128,
     /// How many requests it is for.
-    pub requests: i64,
+    pub(crate) requests: i64,
     /// `on_time` or `late`.
-    pub firing: String,
+    pub(crate) firing: String,
 }
 
 /// A charge that came too late for its bill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missed {
+pub(crate) struct Missed {
     /// Whose it is.
-    pub request_id: String,
+    pub(crate) request_id: String,
     /// When the request ended.
-    pub ts: i64,
+    pub(crate) ts: i64,
     /// Millionths of a dollar.
-    pub micro_usd: i128,
+    pub(crate) micro_usd: i128,
     /// The watermark that it lost to.
-    pub watermark: i64,
+    pub(crate) watermark: i64,
 }
 
 /// A minute in which more than 5 % of a model's requests failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Alert {
+pub(crate) struct Alert {
     /// When the minute began.
-    pub minute: i64,
+    pub(crate) minute: i64,
     /// The model.
-    pub model: String,
+    pub(crate) model: String,
     /// How many failed,
-    pub failed: i64,
+    pub(crate) failed: i64,
     /// of how many.
-    pub requests: i64,
+    pub(crate) requests: i64,
 }
 
 /// Everything that the job has found out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     /// By tenant and minute: the bill, and how it was corrected.
-    pub bills: BTreeMap<(String, i64), Vec<Bill>>,
+    pub(crate) bills: BTreeMap<(String, i64), Vec<Bill>>,
     /// Charges that are in no bill.
-    pub missed: Vec<Missed>,
+    pub(crate) missed: Vec<Missed>,
     /// Requests that never ended, and when they started.
-    pub abandoned: Vec<(String, i64)>,
+    pub(crate) abandoned: Vec<(String, i64)>,
     /// Events whose time cannot be: request, time, reason.
-    pub rejected: Vec<(String, i64, String)>,
+    pub(crate) rejected: Vec<(String, i64, String)>,
     /// Error rates above 5 %.
-    pub alerts: Vec<Alert>,
+    pub(crate) alerts: Vec<Alert>,
     /// By end of five minutes and model: p50 and p99, if any request was answered.
-    pub latency: BTreeMap<(i64, String), (Option<i64>, Option<i64>)>,
+    pub(crate) latency: BTreeMap<(i64, String), (Option<i64>, Option<i64>)>,
     /// By end of five minutes: the model with the highest p99.
-    pub slowest: BTreeMap<i64, String>,
+    pub(crate) slowest: BTreeMap<i64, String>,
     /// All charges, in millionths of a dollar.
-    pub charged: i128,
+    pub(crate) charged: i128,
 }
 
 impl Ledger {
     /// Enters what a call has given.
-    pub fn enter(&mut self, results: &Results) {
+    pub(crate) fn enter(&mut self, results: &Results) {
         results.requests.iter().for_each(|batch| self.enter_abandoned(batch));
         results.rejected.iter().for_each(|batch| self.enter_rejected(batch));
         for charges in &results.charges {
@@ -91,7 +91,7 @@ impl Ledger {
     }
 
     /// What all bills come to, in millionths of a dollar.
-    pub fn billed(&self) -> i128 {
+    pub(crate) fn billed(&self) -> i128 {
         self.bills.values().filter_map(|versions| versions.last()).map(|bill| bill.micro_usd).sum()
     }
 

@@ -2,19 +2,19 @@
 
 /// A model, what it costs, and how fast it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Model {
+pub(crate) struct Model {
     /// Its name.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Millionths of a dollar for a token of the prompt.
-    pub prompt: i64,
+    pub(crate) prompt: i64,
     /// Millionths of a dollar for a token of the answer.
-    pub completion: i64,
+    pub(crate) completion: i64,
     /// How long it takes to write a token.
-    pub ms_per_token: i64,
+    pub(crate) ms_per_token: i64,
 }
 
 /// The models behind the gateway.
-pub const MODELS: [Model; 4] = [
+pub(crate) const MODELS: [Model; 4] = [
     Model { name: "orion-medium", prompt: 3, completion: 15, ms_per_token: 11 },
     Model { name: "orion-mini", prompt: 1, completion: 4, ms_per_token: 5 },
     Model { name: "lyra-code", prompt: 5, completion: 25, ms_per_token: 14 },
@@ -23,19 +23,19 @@ pub const MODELS: [Model; 4] = [
 
 impl Model {
     /// The model of this name, if there is one.
-    pub fn find(name: &str) -> Option<&'static Model> {
+    pub(crate) fn find(name: &str) -> Option<&'static Model> {
         MODELS.iter().find(|model| model.name == name)
     }
 
     /// What a request costs, in millionths of a dollar.
-    pub fn micro_usd(&self, prompt_tokens: i64, completion_tokens: i64) -> i128 {
+    pub(crate) fn micro_usd(&self, prompt_tokens: i64, completion_tokens: i64) -> i128 {
         i128::from(self.prompt) * i128::from(prompt_tokens)
             + i128::from(self.completion) * i128::from(completion_tokens)
     }
 }
 
 /// Millionths of a dollar as dollars: `$4.31`, with six digits if two do not say it all.
-pub fn usd(micros: i128) -> String {
+pub(crate) fn usd(micros: i128) -> String {
     let (dollars, rest) = (micros / 1_000_000, micros % 1_000_000);
     let dollars = grouped(dollars);
     if rest % 10_000 == 0 {
@@ -46,7 +46,7 @@ pub fn usd(micros: i128) -> String {
 }
 
 /// A count with commas between thousands.
-pub fn grouped(count: impl ToString) -> String {
+pub(crate) fn grouped(count: impl ToString) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {

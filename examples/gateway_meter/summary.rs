@@ -9,17 +9,17 @@ use crate::ledger::Ledger;
 use crate::prices::{grouped, usd};
 
 /// A run that is over.
-pub struct Summary {
+pub(crate) struct Summary {
     /// What was made up.
-    pub workload: Workload,
+    pub(crate) workload: Workload,
     /// How many events.
-    pub events: u64,
+    pub(crate) events: u64,
     /// The truth about them.
-    pub truth: Truth,
+    pub(crate) truth: Truth,
     /// The job, finished.
-    pub job: Job,
+    pub(crate) job: Job,
     /// What it gave.
-    pub ledger: Ledger,
+    pub(crate) ledger: Ledger,
 }
 
 /// What must be equal, in words and numbers.
@@ -38,7 +38,7 @@ impl Equation {
 
 impl Summary {
     /// Whether everything that went in came out somewhere.
-    pub fn adds_up(&self) -> bool {
+    pub(crate) fn adds_up(&self) -> bool {
         self.equations().iter().all(Equation::holds)
     }
 
