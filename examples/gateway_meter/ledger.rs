@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Int64Type, TimestampMillisecondType};
+use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, TimestampMillisecondType};
 use arrow_array::{Array, RecordBatch};
 use highwater::{LATE_WATERMARK, REJECT_REASON};
 
@@ -80,7 +80,7 @@ impl Ledger {
         results.errors.fired.iter().for_each(|batch| self.enter_alerts(batch));
         for batch in &results.latency.fired {
             let (ends, models) = (times(batch, "window_end"), texts(batch, "model"));
-            let quantiles = optional(batch, "p50_ms").into_iter().zip(optional(batch, "p99_ms"));
+            let quantiles = whole(batch, "p50_ms").into_iter().zip(whole(batch, "p99_ms"));
             self.latency.extend(ends.into_iter().zip(models).zip(quantiles));
         }
         for batch in &results.slowest.fired {
@@ -146,8 +146,9 @@ fn numbers(batch: &RecordBatch, name: &str) -> Vec<i64> {
     batch[name].as_primitive::<Int64Type>().values().to_vec()
 }
 
-fn optional(batch: &RecordBatch, name: &str) -> Vec<Option<i64>> {
-    batch[name].as_primitive::<Int64Type>().iter().collect()
+/// Quantiles of whole numbers are whole.
+fn whole(batch: &RecordBatch, name: &str) -> Vec<Option<i64>> {
+    batch[name].as_primitive::<Float64Type>().iter().map(|ms| ms.map(|ms| ms as i64)).collect()
 }
 
 fn times(batch: &RecordBatch, name: &str) -> Vec<i64> {
