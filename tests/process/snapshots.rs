@@ -237,7 +237,7 @@ fn what_cannot_be_restored_is_an_error() {
         other => panic!("not an error of snapshots: {other}"),
     };
     let mut operator = duplicates(30).build().unwrap();
-    operator.push(0, &rows()).unwrap();
+    _ = operator.push(0, &rows()).unwrap();
     let snapshot = operator.snapshot().unwrap();
     let (fault, message) = refused(duplicates(31).build().unwrap().restore(&snapshot));
     assert_eq!(fault, SnapshotFault::Configuration);
