@@ -2,7 +2,7 @@
 
 mod described;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{Error, Result};
@@ -255,11 +255,15 @@ impl Source {
         self.event_time.admit(partition, batch, clock)
     }
 
-    /// A column that was said to have no nulls has none.
+    /// A column that was said to have no nulls has none. Rows without event time are another matter, unless they are handed back
+    /// with that column as it is.
     fn check_nulls(&self, batch: &RecordBatch) -> Result<()> {
-        let fields = self.schema.fields().iter().zip(batch.columns());
-        let nulls = |(field, column): (&FieldRef, &ArrayRef)| !field.is_nullable() && column.null_count() > 0;
-        match fields.clone().position(nulls) {
+        let handed_back = self.event_time.null_policy == NullPolicy::Reject;
+        let nulls = |&index: &usize| {
+            let spared = index == self.event_time.column && !handed_back;
+            !spared && !self.schema.field(index).is_nullable() && batch.column(index).null_count() > 0
+        };
+        match (0..batch.num_columns()).find(nulls) {
             None => Ok(()),
             Some(index) => {
                 let field = self.schema.field(index);

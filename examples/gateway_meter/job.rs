@@ -18,7 +18,9 @@ use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use highwater::process::{MatchPairs, ProcessOperator, match_pairs};
 use highwater::watermark::WatermarkStrategy;
-use highwater::{Aggregate, FutureGuard, Input, Output, TimeDelta, Window, WindowOperator};
+use highwater::{
+    Aggregate, FutureGuard, Input, Output, TimeDelta, Window, WindowOperator, WindowOperatorBuilder,
+};
 
 use crate::charges::{charge_schema, charges};
 use crate::events::{Kind, to_batch};
@@ -54,9 +56,27 @@ pub(crate) struct Job {
     pub(crate) slowest: WindowOperator,
 }
 
-impl Job {
-    /// A job for events on so many partitions, with so many threads.
-    pub(crate) fn new(partitions: usize, threads: usize) -> Result<Self> {
+/// Everything that a job holds, between two calls: a file for each operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    requests: Vec<u8>,
+    bills: Vec<u8>,
+    errors: Vec<u8>,
+    latency: Vec<u8>,
+    slowest: Vec<u8>,
+}
+
+/// How the operators are made: anew, or from a snapshot.
+struct Plan {
+    requests: ProcessOperator<MatchPairs>,
+    bills: WindowOperatorBuilder,
+    errors: WindowOperatorBuilder,
+    latency: WindowOperatorBuilder,
+    slowest: WindowOperatorBuilder,
+}
+
+impl Plan {
+    fn new(partitions: usize, threads: usize) -> Result<Self> {
         let minute = TimeDelta::from_mins(1);
         let events = Input::new(phased_schema()?)
             .event_time("ts")
@@ -84,25 +104,58 @@ impl Job {
             .allowed_lateness(TimeDelta::from_mins(2))
             .aggregate(Aggregate::sum("usd").alias("usd"))
             .aggregate(Aggregate::count_all().alias("requests"))
-            .firing_column(true)
-            .build()?;
+            .firing_column(true);
         let errors = over_charges("model", Window::tumbling(minute))
             .aggregate(Aggregate::sum("failed").alias("failed"))
-            .aggregate(Aggregate::count_all().alias("requests"))
-            .build()?;
+            .aggregate(Aggregate::count_all().alias("requests"));
         let latency = over_charges("model", Window::sliding(TimeDelta::from_mins(5), minute))
             .aggregate(Aggregate::reservoir_quantile("latency_ms", 0.5, 4_096).alias("p50_ms"))
             .aggregate(Aggregate::reservoir_quantile("latency_ms", 0.99, 4_096).alias("p99_ms"))
-            .window_time_column(true)
-            .build()?;
-        let slowest = WindowOperator::builder(latency.output_schema())
+            .window_time_column(true);
+        let slowest = WindowOperator::builder(latency.clone().build()?.output_schema())
             .event_time("window_time")
             .window(Window::tumbling(minute))
             .watermark(WatermarkStrategy::explicit())
             .aggregate(Aggregate::max_by("model", "p99_ms").alias("model"))
-            .aggregate(Aggregate::max("p99_ms").alias("p99_ms"))
-            .build()?;
-        Ok(Job { requests, bills, errors, latency, slowest })
+            .aggregate(Aggregate::max("p99_ms").alias("p99_ms"));
+        Ok(Plan { requests, bills, errors, latency, slowest })
+    }
+}
+
+impl Job {
+    /// A job for events on so many partitions, with so many threads.
+    pub(crate) fn new(partitions: usize, threads: usize) -> Result<Self> {
+        let plan = Plan::new(partitions, threads)?;
+        Ok(Job {
+            requests: plan.requests,
+            bills: plan.bills.build()?,
+            errors: plan.errors.build()?,
+            latency: plan.latency.build()?,
+            slowest: plan.slowest.build()?,
+        })
+    }
+
+    /// Everything that it holds.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot {
+            requests: self.requests.snapshot()?,
+            bills: self.bills.snapshot()?,
+            errors: self.errors.snapshot()?,
+            latency: self.latency.snapshot()?,
+            slowest: self.slowest.snapshot()?,
+        })
+    }
+
+    /// The job that a snapshot was taken of. The number of threads may be another one.
+    pub(crate) fn restore(partitions: usize, threads: usize, snapshot: &Snapshot) -> Result<Self> {
+        let plan = Plan::new(partitions, threads)?;
+        Ok(Job {
+            requests: plan.requests.restore(&snapshot.requests)?,
+            bills: plan.bills.restore(&snapshot.bills)?,
+            errors: plan.errors.restore(&snapshot.errors)?,
+            latency: plan.latency.restore(&snapshot.latency)?,
+            slowest: plan.slowest.restore(&snapshot.slowest)?,
+        })
     }
 
     /// Moves the clock, by which partitions become idle and events are from the future.

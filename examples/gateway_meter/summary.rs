@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
+use crate::KILLED;
 use crate::generate::{MINUTE, PARTITIONS, START, Truth, Workload};
 use crate::job::Job;
 use crate::ledger::Ledger;
@@ -162,6 +163,7 @@ impl Display for Summary {
             let days = (ts - START) / (24 * 60 * MINUTE);
             writeln!(f, "rejected: {request}, {reason}, {days} days ahead")?;
         }
+        writeln!(f, "killed at {}, and resumed from a snapshot", clock(KILLED))?;
         self.write_bills(f)?;
         self.write_missed(f)?;
         self.write_models(f)?;

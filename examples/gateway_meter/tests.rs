@@ -3,7 +3,7 @@
 //! Times are minutes and seconds after 10:00. The watermark is the highest time, less 20 seconds, less one.
 
 use crate::events::{Event, Kind, to_batch};
-use crate::generate::{MINUTE, PARTITIONS, START, Workload, generate, seconds};
+use crate::generate::{MINUTE, PARTITIONS, START, Second, Workload, generate, seconds};
 use crate::job::Job;
 use crate::ledger::{Alert, Bill, Ledger, Missed};
 use crate::{WORKLOAD, meter};
@@ -220,12 +220,41 @@ fn ledger(workload: &Workload, threads: usize, leave_out: &str) -> (Job, Ledger)
     deliveries.retain(|delivery| delivery.event.request_id != leave_out);
     let mut job = Job::new(PARTITIONS, threads).unwrap();
     let mut ledger = Ledger::default();
-    for second in seconds(&deliveries).unwrap() {
+    run_on(&mut job, &mut ledger, &seconds(&deliveries).unwrap());
+    finish(&mut job, &mut ledger);
+    (job, ledger)
+}
+
+fn run_on(job: &mut Job, ledger: &mut Ledger, polled: &[Second]) {
+    for second in polled {
         ledger.enter(&job.advance_clock(second.clock).unwrap());
         ledger.enter(&job.push(&second.batches).unwrap());
     }
+}
+
+fn finish(job: &mut Job, ledger: &mut Ledger) {
     ledger.enter(&job.finish().unwrap());
-    (job, ledger)
+}
+
+/// Killed in the first second, in the middle, while partition 5 is silent, just before and after it wakes, and at the end; what
+/// the ledger had then was kept with the snapshot.
+#[test]
+fn a_job_that_is_killed_and_resumed_gives_the_same_bill() {
+    let polled = seconds(&generate(&SMALL).0).unwrap();
+    let (never, expected) = ledger(&SMALL, 1, "");
+    let (mut job, mut so_far) = (Job::new(PARTITIONS, 1).unwrap(), Ledger::default());
+    let mut done = 0;
+    for stop in [1, 500, 780, 960, 961, polled.len()] {
+        run_on(&mut job, &mut so_far, &polled[done..stop]);
+        done = stop;
+        let snapshot = job.snapshot().unwrap();
+        let mut resumed = Job::restore(PARTITIONS, 2, &snapshot).unwrap();
+        let mut resumed_ledger = so_far.clone();
+        run_on(&mut resumed, &mut resumed_ledger, &polled[stop..]);
+        finish(&mut resumed, &mut resumed_ledger);
+        assert_eq!(resumed_ledger, expected, "after {stop} seconds");
+        assert_eq!(resumed.bills.metrics().total, never.bills.metrics().total, "after {stop} seconds");
+    }
 }
 
 /// One row would have moved the watermark by a year, and made every later row late.
