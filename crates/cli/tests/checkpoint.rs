@@ -121,6 +121,14 @@ fn a_run_killed_at_any_moment_loses_no_row_and_has_none_twice() {
     killed_is_as_undisturbed(&place, &flags, "--threads 2 --batch-rows 1000", 3);
 }
 
+#[test]
+fn sessions_go_on_too() {
+    let place = Place::new();
+    place.file("a.csv", csv(&rows(150_000, 10)));
+    let flags = format!("a.csv {FLAGS} --session 200ms --bound 2s --lateness 3s");
+    killed_is_as_undisturbed(&place, &flags, "--threads 2", 11);
+}
+
 /// With --idle the clock is part of the state; every minute of silence makes the other input idle.
 #[test]
 fn a_replay_goes_on_with_its_clock() {
