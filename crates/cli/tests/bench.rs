@@ -56,12 +56,11 @@ fn answers_are_right_on_any_number_of_partitions_and_threads() {
             assert_eq!(object["answer_ok"], true, "{flags}: {object}");
             assert_eq!(object["rows"], 200_000);
             let late = object["late_rows"].as_u64().expect("a number");
-            // Rows that are at most a minute late still join the last of their windows of 5 minutes or a day.
-            assert_eq!(
-                late > 0,
-                object["workload"] != "w2" && object["workload"] != "w4",
-                "{flags}: {object}"
-            );
+            // Rows that are at most a minute late still join the last of their windows of 5 minutes or a day. Of sessions few
+            // are late, and with many partitions none need be.
+            let workload = object["workload"].as_str().unwrap_or_default();
+            let (seldom, never) = (workload == "w5", workload == "w2" || workload == "w4");
+            assert!(seldom || (late > 0) != never, "{flags}: {object}");
         }
     }
 }

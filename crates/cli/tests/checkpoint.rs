@@ -98,7 +98,9 @@ fn killed_is_as_undisturbed(place: &Place, flags: &str, free: &str, seed: u64) {
     for output in [".csv", "-late.ndjson", "-bad.csv", ".json"] {
         let (whole, killed) = (format!("whole{output}"), format!("killed{output}"));
         assert!(place.bytes(&whole) == place.bytes(&killed), "{flags}: {killed} after {stood:?} ({whole:?})");
-        assert!(place.bytes(&whole).len() > 1_000, "{flags}: {output} says something");
+        // which rows are too late depends on the windows
+        let says_something = output == "-late.ndjson" || place.bytes(&whole).len() > 1_000;
+        assert!(says_something, "{flags}: {output} says something");
     }
     assert!(whole.contains("rows in"), "{whole}");
     // nothing is left but the results, and what says that all is done
@@ -212,10 +214,10 @@ fn an_output_that_is_not_what_was_committed_is_refused() {
 #[test]
 fn results_that_are_in_their_place_already_are_taken_back_and_completed() {
     let place = Place::new();
-    place.file("a.csv", csv(&rows(80_000, 9)));
+    place.file("rows.csv", csv(&rows(80_000, 9)));
     let command = |out: &str| {
         format!(
-            "window a.csv --quiet {FLAGS} --tumble 5s --bound 2s --out {out}.csv --checkpoint {out}-ck --checkpoint-every 1"
+            "window rows.csv --quiet {FLAGS} --tumble 5s --bound 2s --out {out}.csv --checkpoint {out}-ck --checkpoint-every 1"
         )
     };
     place.run(&command("a")).ok();
