@@ -16,6 +16,10 @@ use crate::function::WindowContext;
 use crate::trigger::Rule;
 use crate::watermark::END;
 
+/// In one jump of the watermark a window fires early at most so often. All these firings are alike, and the first ones are left
+/// out; so a tiny interval and a row that is years ahead cannot fill the memory.
+const MAX_EARLY_FIRINGS: i128 = 100_000;
+
 /// What a firing is due to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cause {
@@ -95,7 +99,11 @@ impl Working<'_> {
     pub(crate) fn early(&mut self, id: u32, time: i64) {
         let last = self.shard.panes.get(id).last;
         if let Rule::EarlyEventTime(interval) = self.spec.trigger.when {
-            self.shard.panes.story(id).early_at = Some(time.saturating_add(interval).min(last));
+            let reached = i128::from(self.watermark.min(last)) - i128::from(time);
+            let skipped = (reached / i128::from(interval) - MAX_EARLY_FIRINGS).max(0);
+            let next = i128::from(time) + (skipped + 1) * i128::from(interval);
+            let next = next.min(i128::from(last)) as i64;
+            self.shard.panes.story(id).early_at = Some(next);
         }
         self.fire(id, Firing::Early, Cause::Watermark(time));
     }
