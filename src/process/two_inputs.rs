@@ -144,7 +144,7 @@ impl<P: KeyedProcess> TwoInputOperator<P> {
         self.signal(side, Signal::Active(partition))
     }
 
-    /// Moves the injected clock, in ticks since the epoch in the unit of the event time; it never moves back. Clock timers that
+    /// Moves the injected clock, in ticks since the epoch in the unit of the event time; one before the last is ignored. Clock timers that
     /// it reaches fire first, then what is due to partitions that have become idle by it.
     pub fn advance_clock(&mut self, now: i64) -> Result<TwoInputOutput> {
         self.engine.signal(0..2, Signal::Clock(now)).map(output)
