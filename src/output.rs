@@ -69,16 +69,15 @@ pub(crate) struct Columns {
     pub(crate) retraction: bool,
 }
 
-/// What result rows say, but for their values.
-#[derive(Default)]
+/// What result rows say, but for their values. What no column asks for is not kept.
 struct Lines {
     starts: Vec<i64>,
     ends: Vec<i64>,
     /// One number for the rows of a window's firing, where rows are sorted.
-    groups: Vec<u32>,
-    firings: Vec<&'static str>,
-    numbers: Vec<i64>,
-    retractions: Vec<bool>,
+    groups: Option<Vec<u32>>,
+    firings: Option<Vec<&'static str>>,
+    numbers: Option<Vec<i64>>,
+    retractions: Option<Vec<bool>>,
 }
 
 /// Makes batches of one schema.
@@ -218,6 +217,9 @@ impl Assembler {
         let mut all: Vec<Box<dyn Accumulator>>;
         if !rest.is_empty() {
             all = accumulators.to_vec();
+            let more = rest.iter().map(|piece| piece.codes.len()).sum();
+            codes.to_mut().reserve(more);
+            all.iter_mut().for_each(|all| all.reserve(more));
             for piece in rest {
                 codes.to_mut().extend_from_slice(piece.codes);
                 all.iter_mut().zip(piece.accumulators).for_each(|(all, one)| all.append(one.as_ref()));
@@ -225,7 +227,7 @@ impl Assembler {
             accumulators = &all;
         }
         let nulls = nulls(pieces, codes.len());
-        let mut lines = Lines::default();
+        let mut lines = Lines::new(self, codes.len());
         for (group, piece) in (0..).zip(pieces) {
             let bounds = grid.bounds(piece.window);
             lines.push(piece.codes.len(), bounds, group, (piece.firing, 0, false));
@@ -263,17 +265,16 @@ impl Assembler {
     /// A batch of results.
     fn assemble(&self, keys: Keys<'_>, lines: Lines, values: Vec<ArrayRef>) -> Result<RecordBatch> {
         let Lines { starts, ends, groups, firings, numbers, retractions } = lines;
-        let Columns { window_time, firing, number, retraction } = self.columns;
-        let times = window_time.then(|| ends.iter().map(|end| end.saturating_sub(1)).collect());
+        let times = self.columns.window_time.then(|| ends.iter().map(|end| end.saturating_sub(1)).collect());
         let time = |ticks| ticks_to_array(ticks, &self.time_type);
         let mut columns = keys.columns.clone();
         columns.extend([time(starts), time(ends)]);
         columns.extend(times.map(time));
         columns.extend(values);
-        columns.extend(firing.then(|| Arc::new(StringArray::from(firings)) as ArrayRef));
-        columns.extend(number.then(|| Arc::new(Int64Array::from(numbers)) as ArrayRef));
-        columns.extend(retraction.then(|| Arc::new(BooleanArray::from(retractions)) as ArrayRef));
-        if self.sort_by_key && !keys.columns.is_empty() {
+        columns.extend(firings.map(|firings| Arc::new(StringArray::from(firings)) as ArrayRef));
+        columns.extend(numbers.map(|numbers| Arc::new(Int64Array::from(numbers)) as ArrayRef));
+        columns.extend(retractions.map(|retractions| Arc::new(BooleanArray::from(retractions)) as ArrayRef));
+        if let Some(groups) = groups.filter(|_| !keys.columns.is_empty()) {
             columns = sorted(columns, &keys.columns, groups)?;
         }
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
@@ -289,7 +290,7 @@ impl Assembler {
         let batches = batches(&fired.entries).map(|entries| {
             let slots: Vec<u32> = entries.iter().map(|entry| entry.at).collect();
             let accumulators: Vec<_> = fired.accumulators.iter().map(|all| all.gather(&slots)).collect();
-            let (keys, lines) = entry_lines(entries, keys, interner, |_| 1)?;
+            let (keys, lines) = self.entry_lines(entries, keys, interner, |_| 1)?;
             let values = self.values(&accumulators, &lines, &keys)?;
             self.assemble(keys, lines, values)
         });
@@ -310,11 +311,36 @@ impl Assembler {
                 entries.iter().map(|entry| &fired.rows[entry.at as usize]).collect();
             let values = arrow_select::concat::concat_batches(schema, rows.iter().copied())?;
             if values.num_rows() > 0 {
-                let (keys, lines) = entry_lines(entries, keys, interner, |place| rows[place].num_rows())?;
+                let (keys, lines) = self.entry_lines(entries, keys, interner, |place| rows[place].num_rows())?;
                 made.push(self.assemble(keys, lines, values.columns().to_vec())?);
             }
         }
         Ok(made)
+    }
+
+    /// What the rows of some firings say, each as often as `rows` says of its place.
+    fn entry_lines<'a>(
+        &self,
+        entries: &[Emission],
+        keys: &'a KeyColumns,
+        interner: &Interner,
+        rows: impl Fn(usize) -> usize,
+    ) -> Result<(Keys<'a>, Lines)> {
+        let (mut codes, mut nulls) = (Vec::with_capacity(entries.len()), Vec::with_capacity(entries.len()));
+        let (mut lines, mut group) = (Lines::new(self, entries.len()), 0);
+        for (place, entry) in entries.iter().enumerate() {
+            let window = |entry: &Emission| (entry.start, entry.end, entry.firing, !entry.order.result);
+            if place > 0 && window(entry) != window(&entries[place - 1]) {
+                group += 1;
+            }
+            let rows = rows(place);
+            codes.resize(codes.len() + rows, entry.code);
+            nulls.resize(nulls.len() + rows, entry.null);
+            let label = (entry.firing, entry.number, !entry.order.result);
+            lines.push(rows, (entry.start, entry.end), group, label);
+        }
+        let nulls = nulls.contains(&true).then_some(nulls);
+        Ok((Keys::decode(keys, &codes, nulls.as_deref(), interner)?, lines))
     }
 }
 
@@ -365,15 +391,35 @@ impl<'a> Keys<'a> {
 }
 
 impl Lines {
+    /// None yet; `rows` are expected.
+    fn new(of: &Assembler, rows: usize) -> Self {
+        fn wanted<T>(wanted: bool, rows: usize) -> Option<Vec<T>> {
+            wanted.then(|| Vec::with_capacity(rows))
+        }
+        Lines {
+            starts: Vec::with_capacity(rows),
+            ends: Vec::with_capacity(rows),
+            groups: wanted(of.sort_by_key, rows),
+            firings: wanted(of.columns.firing, rows),
+            numbers: wanted(of.columns.number, rows),
+            retractions: wanted(of.columns.retraction, rows),
+        }
+    }
+
     /// Adds rows of one firing.
     fn push(&mut self, rows: usize, bounds: (i64, i64), group: u32, label: (Firing, u32, bool)) {
+        fn extend<T: Clone>(column: &mut Option<Vec<T>>, len: usize, value: T) {
+            if let Some(column) = column {
+                column.resize(len, value);
+            }
+        }
         let len = self.starts.len() + rows;
         self.starts.resize(len, bounds.0);
         self.ends.resize(len, bounds.1);
-        self.groups.resize(len, group);
-        self.firings.resize(len, label.0.as_str());
-        self.numbers.resize(len, i64::from(label.1));
-        self.retractions.resize(len, label.2);
+        extend(&mut self.groups, len, group);
+        extend(&mut self.firings, len, label.0.as_str());
+        extend(&mut self.numbers, len, i64::from(label.1));
+        extend(&mut self.retractions, len, label.2);
     }
 }
 
@@ -389,29 +435,6 @@ fn batches(entries: &[Emission]) -> impl Iterator<Item = &[Emission]> {
         rest = behind;
         Some(batch)
     })
-}
-
-/// What the rows of some firings say, each as often as `rows` says of its place.
-fn entry_lines<'a>(
-    entries: &[Emission],
-    keys: &'a KeyColumns,
-    interner: &Interner,
-    rows: impl Fn(usize) -> usize,
-) -> Result<(Keys<'a>, Lines)> {
-    let (mut codes, mut nulls, mut lines, mut group) = (Vec::new(), Vec::new(), Lines::default(), 0);
-    for (place, entry) in entries.iter().enumerate() {
-        let window = |entry: &Emission| (entry.start, entry.end, entry.firing, !entry.order.result);
-        if place > 0 && window(entry) != window(&entries[place - 1]) {
-            group += 1;
-        }
-        let rows = rows(place);
-        codes.resize(codes.len() + rows, entry.code);
-        nulls.resize(nulls.len() + rows, entry.null);
-        let label = (entry.firing, entry.number, !entry.order.result);
-        lines.push(rows, (entry.start, entry.end), group, label);
-    }
-    let nulls = nulls.contains(&true).then_some(nulls);
-    Ok((Keys::decode(keys, &codes, nulls.as_deref(), interner)?, lines))
 }
 
 /// The columns with the rows of each group sorted by key, nulls first.

@@ -53,6 +53,9 @@ impl Accumulator for Count {
     fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator> {
         Box::new(Count { counts: gather(&self.counts, slots) })
     }
+    fn reserve(&mut self, more: usize) {
+        self.counts.reserve(more);
+    }
     fn append(&mut self, other: &dyn Accumulator) {
         self.counts.extend_from_slice(&same::<Self>(other).counts);
     }

@@ -58,6 +58,8 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator);
     /// A new accumulator with these slots, in this order.
     fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator>;
+    /// Makes room for so many more slots, where that saves copying.
+    fn reserve(&mut self, _more: usize) {}
     /// Puts the slots of `other`, of the same kind, behind the own ones.
     fn append(&mut self, other: &dyn Accumulator);
     /// A result column, one value a slot; `part` is one that the [`plan`] asks of this accumulator.
