@@ -311,7 +311,8 @@ impl Assembler {
                 entries.iter().map(|entry| &fired.rows[entry.at as usize]).collect();
             let values = arrow_select::concat::concat_batches(schema, rows.iter().copied())?;
             if values.num_rows() > 0 {
-                let (keys, lines) = self.entry_lines(entries, keys, interner, |place| rows[place].num_rows())?;
+                let (keys, lines) =
+                    self.entry_lines(entries, keys, interner, |place| rows[place].num_rows())?;
                 made.push(self.assemble(keys, lines, values.columns().to_vec())?);
             }
         }

@@ -11,8 +11,9 @@ use crate::key::Code;
 /// one, or windows are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Order {
-    /// The end of a session, where that comes first.
-    pub(crate) session_last: i64,
+    /// What comes first of what follows, most often all that is needed: the end, or where results come in the order of events
+    /// the arrival number.
+    pub(crate) lead: i64,
     /// The arrival number of the row before which it happens, or which it is due to.
     pub(crate) arrival: u64,
     /// Whether the row itself is the cause.

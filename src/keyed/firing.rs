@@ -38,7 +38,7 @@ impl Working<'_> {
     pub(crate) fn judge_row(&mut self, id: u32, row: Row) {
         let (due, last) = (self.shard.panes.get(id).due, self.shard.panes.get(id).last);
         let counted = matches!(self.spec.assigner, Assigner::Count);
-        let story = self.shard.panes.story(id);
+        let story = self.shard.panes.story_mut(id);
         if counted {
             let (low, high) = story.times;
             story.times = (low.min(row.time), high.max(row.time));
@@ -76,7 +76,7 @@ impl Working<'_> {
                 let next = (row.time.div_euclid(interval)).saturating_add(1).saturating_mul(interval);
                 let next = next.min(last);
                 story.early_at = Some(next);
-                self.schedule(id, next);
+                self.reschedule(id);
             }
             Rule::EventTime | Rule::EarlyEventTime(_) | Rule::EarlyClock(_) => {}
         }
@@ -87,9 +87,8 @@ impl Working<'_> {
         match self.spec.late_firing {
             LateFiring::PerRow => self.fire(id, Firing::Late, Cause::Row(arrival)),
             LateFiring::Coalesced => {
-                let pane = self.shard.panes.get_mut(id);
-                if !std::mem::replace(&mut pane.changed, true) {
-                    self.changed.push((id, pane.generation));
+                if !std::mem::replace(&mut self.shard.panes.get_mut(id).changed, true) {
+                    self.changed.push(id);
                 }
             }
         }
@@ -103,7 +102,7 @@ impl Working<'_> {
             let skipped = (reached / i128::from(interval) - MAX_EARLY_FIRINGS).max(0);
             let next = i128::from(time) + (skipped + 1) * i128::from(interval);
             let next = next.min(i128::from(last)) as i64;
-            self.shard.panes.story(id).early_at = Some(next);
+            self.shard.panes.story_mut(id).early_at = Some(next);
         }
         self.fire(id, Firing::Early, Cause::Watermark(time));
     }
@@ -121,8 +120,8 @@ impl Working<'_> {
 
     /// At the end of a call: fires what late rows have changed, and fetches all that is waited for.
     pub(crate) fn settle(&mut self) {
-        for (id, generation) in std::mem::take(&mut self.changed) {
-            if self.shard.panes.is_live(id, generation) && self.shard.panes.get(id).changed {
+        for id in std::mem::take(&mut self.changed) {
+            if self.shard.panes.get(id).changed {
                 self.fire(id, Firing::Late, Cause::EndOfCall);
             }
         }
@@ -158,7 +157,7 @@ impl Working<'_> {
                 }
             }
         }
-        let story = self.shard.panes.story(id);
+        let story = self.shard.panes.story_mut(id);
         // windows that are counted fire once each
         story.number += u32::from(!counted);
         if self.spec.trigger.purging || self.spec.discards() {
@@ -177,7 +176,7 @@ impl Working<'_> {
     }
 
     fn emission(&mut self, id: u32, firing: Firing, cause: Cause) -> Emission {
-        let Pane { first, last, key, .. } = *self.shard.panes.get(id);
+        let Pane { first, last, .. } = *self.shard.panes.get(id);
         let counted = matches!(self.spec.assigner, Assigner::Count);
         let story = self.shard.panes.story(id);
         let (first, last) = match counted {
@@ -195,10 +194,9 @@ impl Working<'_> {
             Cause::EndOfCall => (u64::MAX, true, 1),
         };
         // ends that are shown as the same are the same
-        let session_last = if sessions && !by_event { last.min(END - 1) } else { 0 };
-        let (created, number, result) = (story.created, story.number, true);
-        let order =
-            Order { session_last, arrival, by_row, time, last, first, firing, created, number, result };
+        let lead = if by_event { arrival.min(i64::MAX as u64) as i64 } else { last.min(END - 1) };
+        let (key, created, number, result) = (story.key, story.created, story.number, true);
+        let order = Order { lead, arrival, by_row, time, last, first, firing, created, number, result };
         Emission {
             order,
             code: self.shard.keys.codes()[key as usize],
@@ -225,7 +223,7 @@ impl Working<'_> {
         let Emission { start, end, firing, number, .. } = *emission;
         let now = Given { slot: self.given, start, end, firing, number };
         self.given += 1;
-        for given in std::mem::replace(&mut self.shard.panes.story(id).given, vec![now]) {
+        for given in std::mem::replace(&mut self.shard.panes.story_mut(id).given, vec![now]) {
             let order = Order { result: false, ..emission.order };
             let Given { slot, start, end, firing, number } = given;
             let origin = Origin::Given(slot);

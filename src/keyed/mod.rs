@@ -388,7 +388,14 @@ impl Fired {
             append(&mut fired.accumulators, &accumulators);
             fired.rows.extend(rows);
         }
-        fired.entries.sort_by_key(|entry| entry.order);
+        // entries are large, and seldom need more than the first word of their order
+        let entries = std::mem::take(&mut fired.entries);
+        let mut places: Vec<(i64, u32)> = entries.iter().map(|entry| entry.order.lead).zip(0..).collect();
+        places.sort_unstable_by(|(lead, place), (other_lead, other)| {
+            let order = |place: &u32| (entries[*place as usize].order, *place);
+            lead.cmp(other_lead).then_with(|| order(place).cmp(&order(other)))
+        });
+        fired.entries.extend(places.iter().map(|(_, place)| entries[*place as usize].clone()));
         fired
     }
 }

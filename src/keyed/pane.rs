@@ -4,21 +4,20 @@ use crate::fire::Firing;
 
 /// No pane, no slot.
 pub(crate) const NOTHING: u32 = u32::MAX;
+/// Set where a number is that of a crowd; panes have lower ones.
+const CROWD: u32 = 1 << 31;
 
-/// What every row of a pane looks at: one cache line.
+/// What every row of a pane looks at: half a cache line.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
+#[repr(align(32))]
 pub(crate) struct Pane {
     /// The first and the last tick of its window. The last one is the watermark at which the window is due, so one that cannot
     /// be said in 64 bits is [`END`](crate::watermark::END).
     pub(crate) first: i64,
     pub(crate) last: i64,
-    /// The slot of its key.
-    pub(crate) key: u32,
     /// Where its contents are.
     pub(crate) slot: u32,
-    /// The pane of this key that starts before it.
-    pub(crate) next: u32,
+    /// That of the one entry in the queue that means this pane; all others are stale.
     pub(crate) generation: u32,
     /// The watermark has passed its end.
     pub(crate) due: bool,
@@ -35,6 +34,8 @@ pub(crate) struct Pane {
 /// What is looked at when something happens to a pane.
 #[derive(Clone, Debug)]
 pub(crate) struct Story {
+    /// The slot of its key.
+    pub(crate) key: u32,
     /// The arrival number of its first row.
     pub(crate) created: u64,
     /// How often it has fired.
@@ -45,8 +46,6 @@ pub(crate) struct Story {
     pub(crate) early_at: Option<i64>,
     /// The value at the last firing of a delta trigger.
     pub(crate) mark: Option<f64>,
-    /// The earliest time it has asked for.
-    pub(crate) scheduled: Option<i64>,
     /// The lowest and highest event time, where windows are counted.
     pub(crate) times: (i64, i64),
     /// Results that are to be retracted before the next one.
@@ -63,14 +62,16 @@ pub(crate) struct Given {
     pub(crate) number: u32,
 }
 
-/// The panes of a shard; those of a key are a list from the latest start to the earliest.
+/// The panes of a shard, by number; those of a key also by start. Few keys have more than one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Panes {
-    pub(crate) panes: Vec<Pane>,
-    pub(crate) stories: Vec<Story>,
+    panes: Vec<Pane>,
+    stories: Vec<Story>,
     free: Vec<u32>,
-    /// The latest pane of each key.
-    pub(crate) heads: Vec<u32>,
+    /// What each key has: nothing, one pane, or a crowd of them.
+    keys: Vec<u32>,
+    crowds: Vec<Vec<u32>>,
+    free_crowds: Vec<u32>,
 }
 
 impl Panes {
@@ -84,46 +85,52 @@ impl Panes {
     pub(crate) fn get_mut(&mut self, id: u32) -> &mut Pane {
         &mut self.panes[id as usize]
     }
-    pub(crate) fn story(&mut self, id: u32) -> &mut Story {
+    pub(crate) fn story(&self, id: u32) -> &Story {
+        &self.stories[id as usize]
+    }
+    pub(crate) fn story_mut(&mut self, id: u32) -> &mut Story {
         &mut self.stories[id as usize]
     }
 
-    /// The latest pane of a key.
+    /// The panes of a key, from the earliest to the latest.
     #[inline]
-    pub(crate) fn head(&self, key: u32) -> u32 {
-        self.heads.get(key as usize).copied().unwrap_or(NOTHING)
-    }
-
-    /// Looks at the latest pane of each of these keys. Rows are then taken one after the other, each as soon as its pane has come
-    /// from memory; here the processor waits for many of them at once.
-    pub(crate) fn touch(&self, keys: &[u32]) {
-        let latest = keys.iter().map(|&key| self.panes.get(self.head(key) as usize));
-        std::hint::black_box(latest.fold(0, |all, pane| all ^ pane.map_or(0, |pane| pane.last)));
-    }
-
-    /// A new pane, behind `after` in the list of its key, or at its head if that is [`NOTHING`].
-    pub(crate) fn insert(&mut self, after: u32, mut pane: Pane, created: u64) -> u32 {
-        if self.heads.len() <= pane.key as usize {
-            self.heads.resize(pane.key as usize + 1, NOTHING);
+    pub(crate) fn of_key(&self, key: u32) -> &[u32] {
+        match self.keys.get(key as usize) {
+            None | Some(&NOTHING) => &[],
+            Some(&crowd) if crowd & CROWD != 0 => &self.crowds[(crowd & !CROWD) as usize],
+            Some(one) => std::slice::from_ref(one),
         }
+    }
+
+    /// Looks at the panes of these keys. Rows are then taken one after the other, each as soon as its pane has come from
+    /// memory; here the processor waits for many of them at once.
+    pub(crate) fn touch_keys(&self, keys: &[u32]) {
+        // what is no pane's number is out of bounds
+        let ids = keys.iter().map(|&key| self.keys.get(key as usize).copied().unwrap_or(NOTHING));
+        self.touch(ids);
+    }
+
+    /// Looks at these panes.
+    pub(crate) fn touch(&self, ids: impl Iterator<Item = u32>) {
+        let panes = ids.map(|id| self.panes.get(id as usize));
+        std::hint::black_box(panes.fold(0, |all, pane| all ^ pane.map_or(0, |pane| pane.last)));
+    }
+
+    /// A new pane of a key, which comes at place `at` among those that the key has.
+    pub(crate) fn insert(&mut self, key: u32, at: usize, mut pane: Pane, created: u64) -> u32 {
         let story = Story {
+            key,
             created,
             number: 0,
             count: 0,
             early_at: None,
             mark: None,
-            scheduled: None,
             times: (i64::MAX, i64::MIN),
             given: Vec::new(),
         };
-        pane.next = match after {
-            NOTHING => self.heads[pane.key as usize],
-            after => self.get(after).next,
-        };
-        let key = pane.key as usize;
         let id = match self.free.pop() {
             Some(id) => {
-                pane.generation = self.get(id).generation + 1;
+                pane.generation = self.get(id).generation;
                 (self.panes[id as usize], self.stories[id as usize]) = (pane, story);
                 id
             }
@@ -133,66 +140,73 @@ impl Panes {
                 self.panes.len() as u32 - 1
             }
         };
-        match after {
-            NOTHING => self.heads[key] = id,
-            after => self.get_mut(after).next = id,
+        if self.keys.len() <= key as usize {
+            self.keys.resize(key as usize + 1, NOTHING);
+        }
+        let all = &mut self.keys[key as usize];
+        match *all {
+            NOTHING => *all = id,
+            crowd if crowd & CROWD != 0 => self.crowds[(crowd & !CROWD) as usize].insert(at, id),
+            one => {
+                let crowd = self.free_crowds.pop().unwrap_or_else(|| {
+                    self.crowds.push(Vec::new());
+                    self.crowds.len() as u32 - 1
+                });
+                *all = CROWD | crowd;
+                let crowd = &mut self.crowds[crowd as usize];
+                crowd.push(one);
+                crowd.insert(at, id);
+            }
         }
         id
     }
 
-    /// Takes a pane out of the list of its key.
+    /// Takes a pane away from its key.
     pub(crate) fn remove(&mut self, id: u32) {
-        let Pane { key, next, .. } = *self.get(id);
-        let mut at = self.heads[key as usize];
-        if at == id {
-            self.heads[key as usize] = next;
+        let all = &mut self.keys[self.stories[id as usize].key as usize];
+        if *all & CROWD == 0 {
+            *all = NOTHING;
         } else {
-            while self.get(at).next != id {
-                at = self.get(at).next;
+            let number = *all & !CROWD;
+            let crowd = &mut self.crowds[number as usize];
+            crowd.retain(|&other| other != id);
+            if let [one] = crowd[..] {
+                *all = one;
+                crowd.clear();
+                self.free_crowds.push(number);
             }
-            self.get_mut(at).next = next;
         }
         let pane = self.get_mut(id);
         pane.generation = pane.generation.wrapping_add(1);
-        pane.slot = NOTHING;
+        pane.changed = false;
         self.free.push(id);
     }
 
-    /// The pane that an entry of the queue means, if it is still there.
-    pub(crate) fn is_live(&self, id: u32, generation: u32) -> bool {
-        let pane = self.get(id);
-        pane.generation == generation && pane.slot != NOTHING
-    }
-
-    /// The panes of a key, from the latest to the earliest.
-    pub(super) fn of_key(&self, key: u32) -> impl Iterator<Item = u32> {
-        let head = self.head(key);
-        std::iter::successors((head != NOTHING).then_some(head), |&id| {
-            let next = self.get(id).next;
-            (next != NOTHING).then_some(next)
-        })
-    }
-
-    /// All panes, by key, each key's from the latest to the earliest.
+    /// All panes, by key, each key's from the earliest to the latest.
     pub(crate) fn live(&self) -> impl Iterator<Item = u32> {
-        (0..self.heads.len() as u32).flat_map(|key| self.of_key(key))
+        self.by_key().flat_map(|(_, ids)| ids).copied()
     }
 
-    /// Keys have new slots: these are their panes.
-    pub(crate) fn set_heads(&mut self, heads: Vec<u32>) {
-        self.heads = heads;
-        for key in 0..self.heads.len() {
-            let mut at = self.heads[key];
-            while at != NOTHING {
-                let pane = self.get_mut(at);
-                pane.key = key as u32;
-                at = pane.next;
+    /// The panes of each key, from the earliest to the latest, for keys that have any.
+    pub(crate) fn by_key(&self) -> impl Iterator<Item = (u32, &[u32])> {
+        let keys = (0..self.keys.len() as u32).map(|key| (key, self.of_key(key)));
+        keys.filter(|(_, ids)| !ids.is_empty())
+    }
+
+    /// Keys without panes are gone, and the others have new slots in the same order.
+    pub(crate) fn renumber_keys(&mut self) {
+        self.keys.retain(|&panes| panes != NOTHING);
+        for key in 0..self.keys.len() {
+            for place in 0..self.of_key(key as u32).len() {
+                let id = self.of_key(key as u32)[place];
+                self.story_mut(id).key = key as u32;
             }
         }
     }
 
     pub(crate) fn size(&self) -> usize {
+        let numbers: usize = self.crowds.iter().map(Vec::capacity).sum();
         self.panes.capacity() * (size_of::<Pane>() + size_of::<Story>())
-            + (self.free.capacity() + self.heads.capacity()) * size_of::<u32>()
+            + (numbers + self.free.capacity() + self.keys.capacity()) * size_of::<u32>()
     }
 }

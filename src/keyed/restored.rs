@@ -99,11 +99,11 @@ impl Keyed {
             let (first, last) = (columns.first[row], columns.last[row]);
             let within = |error: String| format!("the window from {first} to {last}: {error}");
             let key = shards[number].keys.get_or_insert(code, null);
-            let mut pane = columns.pane(row, key, all.passed(last));
-            let story = columns.story(row);
+            let mut pane = columns.pane(row, all.passed(last));
+            let story = columns.story(row, key);
             let shard = &mut shards[number];
-            let head = shard.panes.head(key);
-            let before = (head != NOTHING).then(|| shard.panes.get(head));
+            let ids = shard.panes.of_key(key);
+            let (at, before) = (ids.len(), ids.last().map(|&id| shard.panes.get(id)));
             spec.check(&pane, before, all.passed(spec.expires_at(last)))
                 .map_err(|error| within(error.into()))?;
             all.check(&story, &pane, spec).map_err(within)?;
@@ -116,12 +116,13 @@ impl Keyed {
                 }
             };
             let time = spec.next_time(&pane, story.early_at);
-            let id = shard.panes.insert(NOTHING, pane, story.created);
-            *shard.panes.story(id) = Story { scheduled: Some(time), ..story };
-            shard.timers.push(Entry { time, pane: id, generation: 0 });
+            let generation = pane.generation;
+            let id = shard.panes.insert(key, at, pane, story.created);
+            *shard.panes.story_mut(id) = story;
+            shard.timers.push(Entry { time, pane: id, generation });
             if spec.retracts() {
                 let given = saved.lists("given")?.value(row);
-                shard.panes.story(id).given = all.given(&given, &mut shard.given).map_err(within)?;
+                shard.panes.story_mut(id).given = all.given(&given, &mut shard.given).map_err(within)?;
             }
         }
         Ok(())
@@ -161,13 +162,11 @@ impl<'a> PaneColumns<'a> {
     }
 
     /// Without contents.
-    fn pane(&self, row: usize, key: u32, due: bool) -> Pane {
+    fn pane(&self, row: usize, due: bool) -> Pane {
         Pane {
             first: self.first[row],
             last: self.last[row],
-            key,
             slot: NOTHING,
-            next: NOTHING,
             generation: 0,
             due,
             changed: false,
@@ -178,14 +177,14 @@ impl<'a> PaneColumns<'a> {
     }
 
     /// Without results that may have to be taken back.
-    fn story(&self, row: usize) -> Story {
+    fn story(&self, row: usize, key: u32) -> Story {
         Story {
+            key,
             created: self.created[row],
             number: self.number[row],
             count: self.count[row],
             early_at: self.early_at.is_valid(row).then(|| self.early_at.value(row)),
             mark: self.mark.is_valid(row).then(|| self.mark.value(row)),
-            scheduled: None,
             times: (self.lowest[row], self.highest[row]),
             given: Vec::new(),
         }

@@ -68,10 +68,8 @@ impl Keyed {
     fn spots(&self) -> Vec<Vec<Spot>> {
         let mut keys: Vec<(u64, Vec<Spot>)> = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
-            for (key, _) in (0u32..).zip(&shard.panes.heads) {
-                let mut spots: Vec<Spot> =
-                    shard.panes.of_key(key).map(|id| Spot { shard: number, id }).collect();
-                spots.reverse();
+            for (_, ids) in shard.panes.by_key() {
+                let spots: Vec<Spot> = ids.iter().map(|&id| Spot { shard: number, id }).collect();
                 let oldest = spots.iter().map(|spot| self.story(*spot).created).min();
                 keys.extend(oldest.map(|oldest| (oldest, spots)));
             }
@@ -89,7 +87,7 @@ impl Keyed {
     }
 
     fn story(&self, spot: Spot) -> &Story {
-        &self.shard(spot).panes.stories[spot.id as usize]
+        self.shard(spot).panes.story(spot.id)
     }
 
     fn buffer(&self, spot: Spot) -> Option<&Buffer> {
@@ -155,7 +153,7 @@ impl Keyed {
 
     fn save_keys(&self, spots: &[Spot], parts: &Parts) -> Checked<Option<(&'static str, ArrayRef)>> {
         let key = |spot: &Spot| {
-            let (keys, slot) = (&self.shard(*spot).keys, self.pane(*spot).key);
+            let (keys, slot) = (&self.shard(*spot).keys, self.story(*spot).key);
             (keys.codes()[slot as usize], keys.null_slot() == Some(slot))
         };
         let (codes, nulls): (Vec<Code>, Vec<bool>) = spots.iter().map(key).unzip();

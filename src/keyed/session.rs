@@ -4,7 +4,6 @@
 //! still there can be extended: if its new end has not been reached it fires again when it is.
 
 use super::contents::Contents;
-use super::pane::{NOTHING, Pane};
 use super::work::{Row, Taken, Working};
 use crate::state::BatchRows;
 use crate::watermark::END;
@@ -14,61 +13,51 @@ impl Working<'_> {
     pub(crate) fn session_row(&mut self, row: Row, gap: i64, rows: &BatchRows<'_>) -> Taken {
         let (first, last) = (row.time, row.time.saturating_add(gap - 1));
         let last = if row.time > i64::MAX - gap { END } else { last };
-        let touches =
-            |pane: &Pane| first <= pane.last.saturating_add(1) && pane.first <= last.saturating_add(1);
-        let (mut before, mut at) = (NOTHING, self.shard.panes.head(row.key));
-        while at != NOTHING && self.shard.panes.get(at).first > last.saturating_add(1) {
-            (before, at) = (at, self.shard.panes.get(at).next);
-        }
-        if at == NOTHING || !touches(self.shard.panes.get(at)) {
-            if self.passed(self.spec.expires_at(last)) {
-                return Taken::Dropped;
+        let panes = &self.shard.panes;
+        let ids = panes.of_key(row.key);
+        let from = ids.partition_point(|&id| panes.get(id).last.saturating_add(1) < first);
+        let touched = ids[from..].iter().take_while(|&&id| panes.get(id).first <= last.saturating_add(1));
+        let id = match touched.count() {
+            0 if self.passed(self.spec.expires_at(last)) => return Taken::Dropped,
+            0 => {
+                let id = self.open(from, first, last, row);
+                self.take(id, row, rows);
+                return Taken::Whole;
             }
-            let id = self.open(before, first, last, row);
-            self.take(id, row, rows);
-            return Taken::Whole;
-        }
-        // the sessions that touch follow one another in the list
-        let next = self.shard.panes.get(at).next;
-        if next != NOTHING && touches(self.shard.panes.get(next)) {
-            at = self.bridge(at, touches, rows);
-        }
-        self.thaw(at, rows);
-        let pane = self.shard.panes.get_mut(at);
+            1 => ids[from],
+            count => {
+                let others = ids[from + 1..from + count].to_vec();
+                self.bridge(ids[from], &others, rows)
+            }
+        };
+        self.thaw(id, rows);
+        let pane = self.shard.panes.get_mut(id);
         let extended = last > pane.last;
         (pane.first, pane.last) = (pane.first.min(first), pane.last.max(last));
         if extended && pane.due && last > self.watermark {
             // it has fired, and goes on
             (pane.due, pane.changed) = (false, false);
-            let next = self.next_time(at);
-            self.schedule(at, next);
+            self.reschedule(id);
         }
-        self.take(at, row, rows);
+        self.take(id, row, rows);
         Taken::Whole
     }
 
-    /// Sessions from `latest` on become one, as long as they touch the row: the earliest of them. Returns it.
-    fn bridge(&mut self, latest: u32, touches: impl Fn(&Pane) -> bool, rows: &BatchRows<'_>) -> u32 {
-        let mut ids = vec![latest];
-        let mut next = self.shard.panes.get(latest).next;
-        while next != NOTHING && touches(self.shard.panes.get(next)) {
-            ids.push(next);
-            next = self.shard.panes.get(next).next;
-        }
-        for &id in &ids {
+    /// Sessions that follow one another become one: the earliest of them. Returns it.
+    fn bridge(&mut self, earliest: u32, others: &[u32], rows: &BatchRows<'_>) -> u32 {
+        self.thaw(earliest, rows);
+        for &id in others {
             self.thaw(id, rows);
         }
-        let earliest = ids.remove(ids.len() - 1);
-        for &id in ids.iter().rev() {
+        for &id in others {
             self.swallow(earliest, id);
         }
         let pane = self.shard.panes.get_mut(earliest);
         pane.changed &= pane.due;
         if pane.changed {
-            self.changed.push((earliest, pane.generation));
+            self.changed.push(earliest);
         }
-        let next = self.next_time(earliest);
-        self.schedule(earliest, next);
+        self.reschedule(earliest);
         earliest
     }
 
@@ -83,7 +72,7 @@ impl Working<'_> {
         kept.news |= pane.news;
         kept.filled |= pane.filled;
         let slot = kept.slot;
-        let mine = self.shard.panes.story(into);
+        let mine = self.shard.panes.story_mut(into);
         mine.created = mine.created.min(story.created);
         mine.number = mine.number.max(story.number);
         mine.count += story.count;

@@ -3,7 +3,7 @@
 use super::Spec;
 use super::buffer::Buffer;
 use super::contents::{Aggregated, Contents};
-use super::pane::{NOTHING, Panes};
+use super::pane::Panes;
 use super::timers::Timers;
 use crate::accumulator::Accumulator;
 use crate::error::Result;
@@ -59,7 +59,7 @@ impl Shard {
             let live: Vec<u32> = self.panes.live().collect();
             let mut kept = Vec::new();
             for id in live {
-                for given in &mut self.panes.story(id).given {
+                for given in &mut self.panes.story_mut(id).given {
                     kept.push(given.slot);
                     given.slot = kept.len() as u32 - 1;
                 }
@@ -67,16 +67,13 @@ impl Shard {
             self.given.iter_mut().for_each(|given| *given = given.gather(&kept));
         }
         if self.keys.len() > 2 * panes + 4_096 {
-            let (mut keys, mut heads) = (Slots::default(), Vec::new());
-            for (slot, &head) in (0..).zip(&self.panes.heads) {
-                if head != NOTHING {
-                    let null = self.keys.null_slot() == Some(slot);
-                    keys.get_or_insert(self.keys.codes()[slot as usize], null);
-                    heads.push(head);
-                }
+            let mut keys = Slots::default();
+            for (slot, _) in self.panes.by_key() {
+                let null = self.keys.null_slot() == Some(slot);
+                keys.get_or_insert(self.keys.codes()[slot as usize], null);
             }
             self.keys = keys;
-            self.panes.set_heads(heads);
+            self.panes.renumber_keys();
         }
         if self.keys.len() > 2 * self.settled.max(1_024) {
             self.keys.settle();
@@ -91,15 +88,17 @@ impl Shard {
     /// Panics if an invariant does not hold.
     pub(crate) fn validate(&self, spec: &Spec, watermark: i64) {
         assert_eq!(self.panes.live().count(), self.panes.len(), "every pane is in the list of its key");
-        for id in self.panes.live() {
-            let pane = self.panes.get(id);
-            let passed = |time: i64| watermark != NONE && time <= watermark;
-            assert!(!passed(spec.expires_at(pane.last)), "expired, but kept: {pane:?}");
-            assert_eq!(pane.due, passed(pane.last), "{pane:?} at {watermark}");
-            assert!(!pane.changed && !pane.frozen, "owes something: {pane:?}");
-            if pane.next != NOTHING {
-                let before = self.panes.get(pane.next);
-                assert_eq!(before.key, pane.key);
+        for (key, ids) in self.panes.by_key() {
+            for &id in ids {
+                assert_eq!(self.panes.story(id).key, key);
+                let pane = self.panes.get(id);
+                let passed = |time: i64| watermark != NONE && time <= watermark;
+                assert!(!passed(spec.expires_at(pane.last)), "expired, but kept: {pane:?}");
+                assert_eq!(pane.due, passed(pane.last), "{pane:?} at {watermark}");
+                assert!(!pane.changed && !pane.frozen, "owes something: {pane:?}");
+            }
+            for ids in ids.windows(2) {
+                let (before, pane) = (self.panes.get(ids[0]), self.panes.get(ids[1]));
                 assert!((before.first, before.last) < (pane.first, pane.last), "{before:?}, then {pane:?}");
                 if spec.assigner.is_session() {
                     assert!(before.last < pane.first - 1, "sessions that touch: {before:?}, {pane:?}");

@@ -16,7 +16,7 @@ use super::assign::{Assigner, Gaps};
 use super::contents::{Contents, Pending};
 use super::emission::Emitted;
 use super::firing::Cause;
-use super::pane::{NOTHING, Pane};
+use super::pane::Pane;
 use super::shard::Shard;
 use super::timers::Entry;
 use super::{Call, Spec};
@@ -64,7 +64,7 @@ pub(crate) struct Working<'a> {
     pub(crate) pending: Pending,
     pub(crate) emitted: Emitted,
     /// Panes that late rows have changed.
-    pub(crate) changed: Vec<(u32, u32)>,
+    pub(crate) changed: Vec<u32>,
     /// Slots of panes that are gone, whose contents may still be waited for.
     pub(crate) leaving: Vec<u32>,
     /// Panes that emissions are waiting for.
@@ -76,7 +76,9 @@ pub(crate) struct Working<'a> {
     pub(crate) watermark: i64,
     /// Nothing that is due now has been so at a lower watermark.
     pub(crate) not_before: i64,
+    /// What has been taken out of the queue, as far as it is due by `due_to`; the next one is the last.
     due: Vec<Entry>,
+    due_to: i64,
     windows: Vec<(i64, i64)>,
 }
 
@@ -109,6 +111,7 @@ impl<'a> Working<'a> {
             watermark,
             not_before: watermark,
             due: Vec::new(),
+            due_to: NONE,
             windows: Vec::new(),
         }
     }
@@ -123,9 +126,10 @@ impl<'a> Working<'a> {
         let mut slots = Vec::new();
         for blocks in batch.mine.chunks(MORSEL / 64) {
             self.shard.keys.assign(batch.keys, 0, blocks, &mut slots);
+            self.look_ahead(blocks.last().map_or(NONE, |block| batch.watermarks[block.end() - 1]));
             for (place, (row, &key)) in blocks.iter().flat_map(Block::iter).zip(&slots).enumerate() {
                 if place % TOUCHED == 0 {
-                    self.shard.panes.touch(&slots[place..slots.len().min(place + TOUCHED)]);
+                    self.shard.panes.touch_keys(&slots[place..slots.len().min(place + TOUCHED)]);
                 }
                 let watermark = batch.watermarks[row];
                 if watermark > self.watermark {
@@ -148,9 +152,13 @@ impl<'a> Working<'a> {
 
     /// Ends the call at a watermark: what is due fires, and all that has fired is fetched.
     pub(crate) fn finish(mut self, watermark: i64, clock_passed: bool) -> Result<Emitted> {
+        self.look_ahead(watermark);
         if watermark > self.watermark {
             self.advance(watermark);
         }
+        // what became overdue too late for that waits for the next watermark
+        self.due.drain(..).for_each(|entry| self.shard.timers.push(entry));
+        self.due_to = NONE;
         if clock_passed {
             self.clock();
         }
@@ -187,25 +195,29 @@ impl<'a> Working<'a> {
         }
     }
 
-    /// What is due at this watermark fires.
+    /// Takes out of the queue what will be due at a watermark to come. Its panes come from memory together.
+    fn look_ahead(&mut self, watermark: i64) {
+        self.due_to = self.due_to.max(watermark);
+        self.shard.timers.take_due(watermark, &mut self.due);
+        self.due.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.time));
+        let Shard { panes, keys, .. } = &*self.shard;
+        panes.touch(self.due.iter().map(|entry| entry.pane));
+        // and those that have not gone on in the meantime will fire
+        let ended = self.due.iter().filter(|entry| panes.get(entry.pane).last <= watermark);
+        let codes = ended.map(|entry| keys.codes().get(panes.story(entry.pane).key as usize));
+        std::hint::black_box(codes.fold(0, |all, code| all ^ code.copied().unwrap_or(0)));
+    }
+
+    /// What is due at this watermark, up to which has been looked ahead, fires.
     #[inline]
-    pub(crate) fn advance(&mut self, watermark: i64) {
+    fn advance(&mut self, watermark: i64) {
         self.not_before = self.watermark.saturating_add(1);
         self.watermark = watermark;
-        if !self.shard.timers.may_be_due(watermark) {
-            return;
-        }
-        let mut due = std::mem::take(&mut self.due);
-        self.shard.timers.take_due(watermark, &mut due);
-        for entry in due.drain(..) {
-            if self.shard.panes.is_live(entry.pane, entry.generation)
-                && self.shard.panes.story(entry.pane).scheduled == Some(entry.time)
-            {
-                self.shard.panes.story(entry.pane).scheduled = None;
+        while let Some(entry) = self.due.pop_if(|entry| entry.time <= watermark) {
+            if self.shard.panes.get(entry.pane).generation == entry.generation {
                 self.happen(entry.pane);
             }
         }
-        self.due = due;
     }
 
     /// Everything that the watermark makes happen to a pane.
@@ -237,19 +249,29 @@ impl<'a> Working<'a> {
     }
 
     /// The watermark at which something happens to a pane next.
-    pub(crate) fn next_time(&mut self, id: u32) -> i64 {
-        let early_at = self.shard.panes.story(id).early_at;
+    fn next_time(&self, id: u32) -> i64 {
+        let early = self.spec.is_early_by_event_time();
+        let early_at = if early { self.shard.panes.story(id).early_at } else { None };
         self.spec.next_time(self.shard.panes.get(id), early_at)
     }
 
-    /// Asks to be called at this time.
-    pub(crate) fn schedule(&mut self, id: u32, time: i64) {
-        let generation = self.shard.panes.get(id).generation;
-        let story = self.shard.panes.story(id);
-        if story.scheduled.is_none_or(|scheduled| time < scheduled) {
-            story.scheduled = Some(time);
-            self.shard.timers.push(Entry { time, pane: id, generation });
+    /// Asks to be called at this time for a pane that has no entry in the queue.
+    fn schedule(&mut self, id: u32, time: i64) {
+        let entry = Entry { time, pane: id, generation: self.shard.panes.get(id).generation };
+        match time <= self.due_to {
+            true => {
+                let at = self.due.partition_point(|other| other.time > time);
+                self.due.insert(at, entry);
+            }
+            false => self.shard.timers.push(entry),
         }
+    }
+
+    /// Something may happen to a pane earlier than it asked to be called.
+    pub(crate) fn reschedule(&mut self, id: u32) {
+        let pane = self.shard.panes.get_mut(id);
+        pane.generation = pane.generation.wrapping_add(1);
+        self.schedule(id, self.next_time(id));
     }
 
     /// Whether the watermark has reached a time.
@@ -268,29 +290,19 @@ impl<'a> Working<'a> {
         let mut windows = std::mem::take(&mut self.windows);
         self.spec.assigner.windows(row.time, &mut windows);
         let (mut taken, all) = (0, windows.len());
-        // both the list of panes and the windows from the latest start on
-        let (mut before, mut at) = (NOTHING, self.shard.panes.head(row.key));
-        let mut found: Vec<u32> = Vec::new();
-        windows.sort_unstable_by_key(|&(first, last)| std::cmp::Reverse((first, last)));
         for &(first, last) in &windows {
             if self.passed(self.spec.expires_at(last)) {
                 continue;
             }
             taken += 1;
-            let place = |pane: &Pane| (pane.first, pane.last);
-            while at != NOTHING && place(self.shard.panes.get(at)) > (first, last) {
-                (before, at) = (at, self.shard.panes.get(at).next);
-            }
-            if at == NOTHING || place(self.shard.panes.get(at)) != (first, last) {
-                at = self.open(before, first, last, row);
-            }
-            found.push(at);
-        }
-        self.windows = windows;
-        found.sort_unstable_by_key(|&id| (self.shard.panes.get(id).last, self.shard.panes.get(id).first));
-        for id in found {
+            let place = |id: u32| (self.shard.panes.get(id).first, self.shard.panes.get(id).last);
+            let ids = self.shard.panes.of_key(row.key);
+            let at = ids.partition_point(|&id| place(id) < (first, last));
+            let found = ids.get(at).copied().filter(|&id| place(id) == (first, last));
+            let id = found.unwrap_or_else(|| self.open(at, first, last, row));
             self.take(id, row, rows);
         }
+        self.windows = windows;
         match taken {
             _ if all == 0 => Taken::NoWindow,
             0 => Taken::Dropped,
@@ -299,14 +311,12 @@ impl<'a> Working<'a> {
         }
     }
 
-    /// A new pane behind `after` in the list of the row's key.
-    pub(crate) fn open(&mut self, after: u32, first: i64, last: i64, row: Row) -> u32 {
+    /// A new pane at place `at` among those of the row's key.
+    pub(crate) fn open(&mut self, at: usize, first: i64, last: i64, row: Row) -> u32 {
         let pane = Pane {
             first,
             last,
-            key: row.key,
             slot: self.new_slot(),
-            next: NOTHING,
             generation: 0,
             due: self.passed(last),
             changed: false,
@@ -314,9 +324,8 @@ impl<'a> Working<'a> {
             filled: false,
             frozen: false,
         };
-        let id = self.shard.panes.insert(after, pane, row.arrival);
-        let next = self.next_time(id);
-        self.schedule(id, next);
+        let id = self.shard.panes.insert(row.key, at, pane, row.arrival);
+        self.schedule(id, self.next_time(id));
         id
     }
 
