@@ -16,7 +16,7 @@ use crc32fast::Hasher;
 use super::sync_directory_of;
 use crate::args::OutputFormat;
 use crate::failure::{Failure, Outcome, plain};
-use crate::output::write_failure;
+use crate::output::{beside, write_failure};
 
 /// What is sure to be in an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,7 @@ pub(crate) struct Kept {
 
 /// Where an output is until it is complete.
 fn part_of(path: &Path) -> PathBuf {
-    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    path.with_file_name(format!(".{name}.part"))
+    path.with_file_name(beside(path, ".part"))
 }
 
 impl Kept {
@@ -77,7 +76,12 @@ impl Kept {
     /// One that there is, cut back to what was committed.
     pub(crate) fn cut(path: &Path, format: OutputFormat, committed: Committed) -> Outcome<Self> {
         let part = part_of(path);
-        let failure = |text: String| Failure::at(part.display(), text);
+        let failure = |text: String| {
+            Failure::at(
+                part.display(),
+                format_args!("{text}; remove the checkpoint's directory to start over"),
+            )
+        };
         if !part.exists() && path.exists() {
             // the run was killed when it had put its outputs into their places, but before it said so
             fs::rename(path, &part).map_err(|error| failure(error.to_string()))?;
@@ -93,13 +97,10 @@ impl Kept {
         };
         let (file, hasher, bytes) = open().map_err(|error| failure(error.to_string()))?;
         if bytes < committed.bytes {
-            return Err(failure(format!(
-                "has {bytes} bytes, but {} had been committed; remove the checkpoint to start over",
-                committed.bytes
-            )));
+            return Err(failure(format!("has {bytes} bytes, but {} had been committed", committed.bytes)));
         }
         if hasher.clone().finalize() != committed.crc {
-            return Err(failure("has been changed since the checkpoint; remove it to start over".into()));
+            return Err(failure("has been changed since the checkpoint".into()));
         }
         Ok(Kept::new(path, format, file, hasher, bytes))
     }
