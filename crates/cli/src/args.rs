@@ -126,9 +126,10 @@ Fewer rows, fewer results:
   fire at their end.
 
 Pipes:
-  A pipe is read to its end like a file, unless --flush-after-quiet or --early-clock asks for the clock of the machine: then
-  its rows are taken as they come, in milliseconds, and the output depends on when that is. They read one input, which is
-  a pipe. The types of CSV and NDJSON columns are then inferred from the rows that come first; --schema is surer.
+  A pipe is read to its end like a file, unless --flush-after-quiet or --early-clock asks for the clock of the machine. Then
+  its rows are taken and results are written as they come, and the output depends on when that is. There must be one
+  input then, which is not a file. The types of CSV and NDJSON columns are inferred from the rows that come first;
+  --schema is surer. Watermarks follow the rows as always: after a flush, rows of the windows that it fired are late.
 
 Text inputs:
   The columns of CSV and NDJSON are inferred from the first 1,000 rows; --schema overrides. ISO 8601 text in the time

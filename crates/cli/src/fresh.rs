@@ -8,7 +8,10 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-use crate::output::{beside, directory_of};
+use crate::output::directory_of;
+
+/// How names begin that are there for a moment. A place can have a name as long as names can be, so its own is no part of them.
+const HIDDEN: &str = ".highwater.";
 
 /// A file that is being written.
 pub(crate) enum Fresh {
@@ -19,15 +22,19 @@ pub(crate) enum Fresh {
 }
 
 impl Fresh {
-    /// On the disk of its place, so that to name it is all that is left to do at the end.
+    /// On the disk of its place, so that to name it is all that is left to do at the end. A place that cannot be is an error now.
     pub(crate) fn for_place(path: &Path) -> io::Result<Self> {
+        if let Some(error) =
+            path.symlink_metadata().err().filter(|error| error.kind() != io::ErrorKind::NotFound)
+        {
+            return Err(error);
+        }
         #[cfg(target_os = "linux")]
         if let Ok(file) = nameless::create(directory_of(path)) {
             return Ok(Fresh::Nameless(file));
         }
-        let prefix = beside(path, ".");
         let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(".part");
+        builder.prefix(HIDDEN).suffix(".part");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -43,7 +50,7 @@ impl Fresh {
             #[cfg(target_os = "linux")]
             Fresh::Nameless(file) => {
                 // A name can be given but not be taken from another file: first one that nobody has, then the place's.
-                let hidden = path.with_file_name(beside(path, &format!(".{}.part", std::process::id())));
+                let hidden = path.with_file_name(format!("{HIDDEN}{}.part", std::process::id()));
                 drop(fs::remove_file(&hidden));
                 nameless::link(&file, &hidden)?;
                 fs::rename(&hidden, path).inspect_err(|_| drop(fs::remove_file(&hidden)))

@@ -287,12 +287,6 @@ fn open(path: &Path) -> io::Result<Raw> {
     Fresh::for_place(path).map(Raw::Fresh)
 }
 
-/// A hidden name beside a path: its own between a dot and `end`.
-pub(crate) fn beside(path: &Path, end: &str) -> String {
-    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    format!(".{name}{end}")
-}
-
 /// Writes a whole text to a path or standard output.
 pub(crate) fn write_text(path: &Path, text: &str) -> Outcome<()> {
     let write = || -> io::Result<()> {

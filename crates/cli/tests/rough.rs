@@ -80,6 +80,39 @@ fn a_full_disk_is_told() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn names_as_long_as_they_can_be() {
+    let place = Place::with_rows();
+    // 255 bytes are a name, 256 are none, which is said before anything is done
+    let longest = format!("{}.csv", "x".repeat(251));
+    place.run(&format!("window rows.csv {FLAGS} --out {longest}")).ok();
+    assert_eq!(place.names(), ["rows.csv", &longest]);
+    let ran = place.run(&format!("window rows.csv {FLAGS} --out x{longest} --stats -"));
+    let text = format!("error: x{longest}: cannot be written: File name too long (os error 36)\n");
+    let text = if cfg!(target_os = "linux") { text } else { ran.err.clone() };
+    assert_eq!((ran.code, ran.out.as_str(), ran.err), (1, "", text));
+}
+
+/// It is killed when it has rejected a row, so that its outputs are open.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_is_killed_leaves_nothing_behind() {
+    use std::io::{Read, Write};
+    let place = Place::new();
+    let flags = "--out out.csv --late late.parquet --rejected - --flush-after-quiet 1h";
+    let mut command = place.command(&format!("window - {FLAGS} {flags}"));
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(b"ts,v\n2024-05-01T10:00:01Z,1\n,2\n").expect("it reads");
+    let mut first = [0; 1];
+    child.stdout.take().expect("a pipe").read_exact(&mut first).expect("a rejected row");
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    assert_eq!((first, place.names()), (*b"{", vec![]));
+}
+
 #[test]
 fn partitions_of_no_rows() {
     let place = Place::new();

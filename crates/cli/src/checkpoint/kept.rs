@@ -16,7 +16,7 @@ use crc32fast::Hasher;
 use super::sync_directory_of;
 use crate::args::OutputFormat;
 use crate::failure::{Failure, Outcome, plain};
-use crate::output::{beside, write_failure};
+use crate::output::write_failure;
 
 /// What is sure to be in an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,8 @@ pub(crate) struct Kept {
 
 /// Where an output is until it is complete.
 fn part_of(path: &Path) -> PathBuf {
-    path.with_file_name(beside(path, ".part"))
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    path.with_file_name(format!(".{name}.part"))
 }
 
 impl Kept {

@@ -107,7 +107,7 @@ pub(crate) struct RecordReader {
     /// Bytes of the source that have been handed out.
     at: u64,
     ended: bool,
-    as_it_comes: bool,
+    eager: bool,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -126,7 +126,7 @@ impl RecordReader {
             line: 1,
             at: 0,
             ended: false,
-            as_it_comes: false,
+            eager: false,
             bytes_read,
         };
         while reader.buffer.len() < 3 && !reader.ended {
@@ -139,8 +139,8 @@ impl RecordReader {
     }
 
     /// Makes chunks of the records that are there, and waits only if there is none.
-    pub(crate) fn as_it_comes(mut self, on: bool) -> Self {
-        self.as_it_comes = on;
+    pub(crate) fn eager(mut self, on: bool) -> Self {
+        self.eager = on;
         self
     }
 
@@ -220,7 +220,7 @@ impl RecordReader {
     pub(crate) fn next_chunk(&mut self, records: usize) -> io::Result<Option<Chunk>> {
         let mut chunk = Chunk { bytes: Vec::new(), first_line: self.line, at: self.at };
         for _ in 0..records {
-            let enough = self.as_it_comes && !chunk.bytes.is_empty();
+            let enough = self.eager && !chunk.bytes.is_empty();
             if enough && self.splitter.find(self.buffered(), &mut Scan::default()).is_none() {
                 break;
             }

@@ -43,7 +43,7 @@ impl TextInput {
     ) -> Outcome<Self> {
         let mut records = RecordReader::new(source, Splitter::Csv { delimiter }, bytes_read)
             .map_err(|error| Failure::at(name, error))?
-            .as_it_comes(options.as_it_comes);
+            .eager(options.as_it_comes);
         refuse_other_formats(name, records.buffered())?;
         let Chunk { bytes: header, first_line, .. } = header(&mut records, name)?;
         let head = next_chunk(&mut records, name, SAMPLE)?;
@@ -74,7 +74,7 @@ impl TextInput {
     ) -> Outcome<Self> {
         let mut records = RecordReader::new(source, Splitter::Lines, bytes_read)
             .map_err(|error| Failure::at(name, error))?
-            .as_it_comes(options.as_it_comes);
+            .eager(options.as_it_comes);
         refuse_other_formats(name, records.buffered())?;
         let head = next_chunk(&mut records, name, SAMPLE)?;
         let infer =
