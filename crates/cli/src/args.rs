@@ -67,6 +67,10 @@ Examples:
       each user's sessions: calls no more than half an hour apart
   highwater window calls.parquet --time ts --key tenant --tumble 1h --bound 20s --early-every 5m --mode retract --firing
       the calls of each hour, with a first result every five minutes; each takes back the one before it
+  highwater window calls.parquet --time ts --key tenant --tumble 1h --bound 20s --agg 'sum(usd) as usd' --top 3 --by usd
+      the three tenants of each hour that have spent most
+  tail -f calls.csv | highwater window - --time ts --tumble 1m --bound 5s --flush-after-quiet 10s --format csv
+      a result for each minute, and for what is open once nothing has come for ten seconds
   highwater window trips.csv --time ts --key car --global --ascending --trigger-delta odometer,100 --agg 'last(odometer)'
       a result whenever a car has gone another hundred kilometers
   highwater window big.parquet --time ts --tumble 1h --bound 20s --out hours.csv --checkpoint hours.ckpt
@@ -114,6 +118,18 @@ Early results and retractions:
   their place. Results are full values (--mode accumulate), what is new (discard), or full values after a copy of the
   result that they replace, with true in the column retraction (retract): the sum over all results, retractions
   counted negative, is right at any moment, also where sessions merge.
+
+Fewer rows, fewer results:
+  --evict-count and --evict-time take rows out of a window just before it fires, for good: those before its last N; those D
+  or more before the latest. The rows of a window are kept for that until it expires. --top keeps the results of a
+  window with the largest values of --by, largest first, nulls last; it is for windows that are not sessions or counted and
+  fire at their end.
+
+Pipes:
+  A pipe is read to its end like a file, unless --flush-after-quiet or --early-clock asks for the clock of the machine. Then
+  its rows are taken and results are written as they come, and the output depends on when that is. There must be one
+  input then, which is not a file. The types of CSV and NDJSON columns are inferred from the rows that come first;
+  --schema is surer. Watermarks follow the rows as always: after a flush, rows of the windows that it fired are late.
 
 Text inputs:
   The columns of CSV and NDJSON are inferred from the first 1,000 rows; --schema overrides. ISO 8601 text in the time
@@ -317,6 +333,9 @@ pub struct WatermarkArgs {
     /// Leave out of the watermark a partition that is silent for D of ingest time
     #[arg(long, value_name = "D", requires = "ingest_time", value_parser = duration::parse_length)]
     pub idle: Option<TimeDelta>,
+    /// Fire all open windows when a pipe has given no rows for D of real time; rows that come for them later are late
+    #[arg(long, value_name = "D", value_parser = duration::parse_length)]
+    pub flush_after_quiet: Option<TimeDelta>,
     /// How a partition that was idle comes back [default: when-caught-up]
     #[arg(long, value_enum, value_name = "RULE", requires = "idle")]
     pub reactivation: Option<ReactivationArg>,

@@ -71,6 +71,15 @@ pub(crate) fn build(
             ReactivationArg::AtOnce => Reactivation::AtOnce,
         });
     }
+    if let Some(quiet) = args.watermark.flush_after_quiet {
+        builder = builder.flush_after_quiet(quiet);
+    }
+    if let Some(evictor) = args.firing.evictor() {
+        builder = builder.evictor(evictor);
+    }
+    if let (Some(top), Some(by)) = (args.shape.top, &args.shape.by) {
+        builder = builder.top(top as usize, by);
+    }
     if args.shape.agg.is_empty() {
         builder = builder.aggregate(Aggregate::count_all());
     }
@@ -84,7 +93,12 @@ pub(crate) fn build(
     operator.map_err(|error| match error {
         Error::Snapshot { message, .. } => {
             let directory = args.checkpoint.checkpoint.as_deref().unwrap_or(Path::new(""));
-            Failure::at(directory.display(), format_args!("the checkpoint cannot be taken up: {message}"))
+            Failure::at(
+                directory.display(),
+                format_args!(
+                    "the checkpoint cannot be taken up: {message}; remove the directory to start over"
+                ),
+            )
         }
         error => Failure::usage(in_flags(&error, args)),
     })
@@ -139,12 +153,18 @@ pub(crate) fn in_flags(error: &Error, args: &WindowArgs) -> String {
             args.shape.flag().unwrap_or_default().into()
         }
         "trigger" | "trigger interval" => args.firing.flag().unwrap_or_default().into(),
+        "top" => "--by".into(),
+        "flush_after_quiet" => "--flush-after-quiet".into(),
+        "evictor keep" => "--evict-time".into(),
         "result_mode" => "--mode".into(),
         "window zone" => "--zone".into(),
         "window offset" => "--offset".into(),
         "allowed_lateness" => "--lateness".into(),
         "idle_timeout" => "--idle".into(),
-        "cadence" => "--cadence".into(),
+        "cadence" | "cadence interval" => "--cadence".into(),
+        "max_open_slices limit reached" => "--max-open-slices".into(),
+        "max_keys limit reached" => "--max-keys".into(),
+        "max_state_bytes limit reached" => "--max-state-bytes".into(),
         "bound" | "bounded_out_of_orderness" | "watermark bound" => "--bound".into(),
         "delay" | "watermark delay" => "--delay".into(),
         "threads" => "--threads".into(),

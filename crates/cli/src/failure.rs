@@ -1,7 +1,10 @@
 //! How a command ends when it does not end well.
 
 use std::fmt::Display;
+use std::io::{self, Write};
 use std::process::ExitCode;
+
+use crate::text::tame;
 
 /// The result of everything that a command does.
 pub type Outcome<T> = Result<T, Failure>;
@@ -37,16 +40,23 @@ impl Failure {
     pub fn report(self) -> ExitCode {
         match self {
             Failure::Usage(text) => {
-                eprintln!("error: {text}");
+                say(format_args!("error: {text}"));
                 ExitCode::from(2)
             }
             Failure::Run(text) => {
-                eprintln!("error: {text}");
+                say(format_args!("error: {text}"));
                 ExitCode::from(1)
             }
             Failure::ClosedPipe => ExitCode::SUCCESS,
         }
     }
+}
+
+/// Says something on stderr, line by line, in a form that cannot steer the terminal. That nobody hears it is no failure.
+pub(crate) fn say(text: impl Display) {
+    let text = text.to_string();
+    let lines: Vec<String> = text.lines().map(tame).collect();
+    drop(writeln!(io::stderr(), "{}", lines.join("\n")));
 }
 
 /// Arrow and Parquet put their own kind in front of every message; people need only the message.

@@ -1,7 +1,7 @@
 //! When results are given, and what they say: the flags, and what they mean to the engine.
 
 use clap::{Args, ValueEnum};
-use highwater::{ResultMode, TimeDelta, Trigger};
+use highwater::{Evictor, ResultMode, TimeDelta, Trigger};
 
 use crate::args::WindowArgs;
 use crate::duration;
@@ -19,6 +19,9 @@ pub struct FiringArgs {
     /// Also whenever the watermark passes a multiple of D, until the window ends
     #[arg(long, value_name = "D", group = "trigger", value_parser = duration::parse_length)]
     pub early_every: Option<TimeDelta>,
+    /// Also whenever the clock of the machine passes a multiple of D, if rows of a key have come from a pipe since then
+    #[arg(long, value_name = "D", group = "trigger", value_parser = duration::parse_length)]
+    pub early_clock: Option<TimeDelta>,
     /// Only after every N rows of a key in a window: fewer at its end are in no result
     #[arg(long, value_name = "N", group = "trigger", value_parser = clap::value_parser!(u64).range(1..))]
     pub trigger_count: Option<u64>,
@@ -28,6 +31,12 @@ pub struct FiringArgs {
     /// Empty a window after each firing
     #[arg(long)]
     pub purging: bool,
+    /// Before a window fires, remove all rows of a key but the last N
+    #[arg(long, value_name = "N", group = "evictor", value_parser = clap::value_parser!(u64).range(1..))]
+    pub evict_count: Option<u64>,
+    /// Before a window fires, remove the rows of a key that are D or more before its latest
+    #[arg(long, value_name = "D", group = "evictor", value_parser = duration::parse_length)]
+    pub evict_time: Option<TimeDelta>,
     /// What a firing holds in relation to the one before it
     #[arg(long, value_enum, value_name = "MODE", default_value = "accumulate")]
     pub mode: Mode,
@@ -81,6 +90,7 @@ impl FiringArgs {
         match self {
             FiringArgs { early_count: Some(_), .. } => Some("--early-count"),
             FiringArgs { early_every: Some(_), .. } => Some("--early-every"),
+            FiringArgs { early_clock: Some(_), .. } => Some("--early-clock"),
             FiringArgs { trigger_count: Some(_), .. } => Some("--trigger-count"),
             FiringArgs { trigger_delta: Some(_), .. } => Some("--trigger-delta"),
             _ => None,
@@ -91,6 +101,7 @@ impl FiringArgs {
         let trigger = match self {
             FiringArgs { early_count: Some(rows), .. } => Trigger::early_count(*rows),
             FiringArgs { early_every: Some(interval), .. } => Trigger::early_event_time(*interval),
+            FiringArgs { early_clock: Some(interval), .. } => Trigger::early_clock(*interval),
             FiringArgs { trigger_count: Some(rows), .. } => Trigger::count(*rows),
             FiringArgs { trigger_delta: Some(Delta { column, threshold }), .. } => {
                 Trigger::delta(column, *threshold)
@@ -98,6 +109,29 @@ impl FiringArgs {
             _ => Trigger::event_time(),
         };
         if self.purging { trigger.purging() } else { trigger }
+    }
+
+    /// The flag that says which rows windows keep, if there is one.
+    pub(crate) fn evictor_flag(&self) -> Option<&'static str> {
+        let count = self.evict_count.map(|_| "--evict-count");
+        count.or(self.evict_time.map(|_| "--evict-time"))
+    }
+
+    pub(crate) fn evictor(&self) -> Option<Evictor> {
+        self.evict_count.map(Evictor::count).or(self.evict_time.map(Evictor::time))
+    }
+
+    /// The flag that asks for a mode other than the usual one.
+    fn mode_flag(&self) -> Option<&'static str> {
+        match self.mode {
+            Mode::Accumulate => None,
+            Mode::Discard => Some("--mode discard"),
+            Mode::Retract => Some("--mode retract"),
+        }
+    }
+
+    fn purging_flag(&self) -> Option<&'static str> {
+        self.purging.then_some("--purging")
     }
 
     pub(crate) fn mode(&self) -> ResultMode {
@@ -113,21 +147,32 @@ impl FiringArgs {
 pub(crate) fn refuse_contradictions(args: &WindowArgs) -> Outcome<()> {
     let WindowArgs { shape, firing, watermark, .. } = args;
     let windows = shape.flag().unwrap_or_default();
+    refuse_names(args)?;
     let refuse = |flag: &str, other: &str, why: &str| {
         Err(Failure::usage(format_args!("{flag} and {other} do not go together: {why}")))
     };
-    let mode = match firing.mode {
-        Mode::Accumulate => None,
-        Mode::Discard => Some("--mode discard"),
-        Mode::Retract => Some("--mode retract"),
-    };
-    let purging = firing.purging.then_some("--purging");
+    let (mode, purging) = (firing.mode_flag(), firing.purging_flag());
     if let (true, Some(flag)) = (shape.count.is_some(), firing.flag().or(purging).or(mode)) {
         return refuse(
             flag,
             windows,
             "a window of so many rows fires once, when it is full or at the end of input",
         );
+    }
+    if let (true, Some(flag)) = (shape.count.is_some(), firing.evictor_flag()) {
+        return refuse(
+            flag,
+            windows,
+            "a window of so many rows has those; --global with --trigger-count may keep fewer",
+        );
+    }
+    if let (Some(_), Some(flag)) = (shape.top, refused_by_top(args)) {
+        return refuse("--top", flag, "windows whose keys fire one by one have no results to compare");
+    }
+    if let (Some(flag), true) =
+        (watermark.flush_after_quiet.map(|_| "--flush-after-quiet"), shape.has_no_late_rows())
+    {
+        return refuse(flag, windows, "these windows have no end that the watermark could be raised to");
     }
     if shape.has_no_late_rows() && watermark.lateness.is_some() {
         return refuse("--lateness", windows, "rows are never late for these windows");
@@ -147,6 +192,37 @@ pub(crate) fn refuse_contradictions(args: &WindowArgs) -> Outcome<()> {
         ),
         _ => Ok(()),
     }
+}
+
+/// What makes windows fire key by key.
+fn refused_by_top(args: &WindowArgs) -> Option<&'static str> {
+    let WindowArgs { shape, firing, .. } = args;
+    let windows = (shape.is_session() || shape.has_no_late_rows()).then(|| shape.flag()).flatten();
+    let (mode, purging) = (firing.mode_flag(), firing.purging_flag());
+    let number = firing.firing_number.then_some("--firing-number");
+    windows.or(firing.flag()).or(firing.evictor_flag()).or(mode).or(purging).or(number)
+}
+
+/// Keys whose columns results could not tell from others.
+fn refuse_names(args: &WindowArgs) -> Outcome<()> {
+    let WindowArgs { shape, firing, .. } = args;
+    if let Some((_, key)) = shape.key.iter().enumerate().find(|(at, key)| shape.key[..*at].contains(key)) {
+        return Err(Failure::usage(format_args!("--key {key} is given twice")));
+    }
+    let own = [
+        ("window_start", true),
+        ("window_end", true),
+        ("window_time", firing.window_time),
+        ("firing", firing.firing),
+        ("firing_number", firing.firing_number),
+        ("retraction", firing.mode == Mode::Retract),
+    ];
+    let clash = own.iter().find(|(name, there)| *there && shape.key.iter().any(|key| key == name));
+    clash.map_or(Ok(()), |(name, _)| {
+        Err(Failure::usage(format_args!(
+            "--key {name}: results have a column {name} of their own; give the column another name in the input"
+        )))
+    })
 }
 
 #[cfg(test)]

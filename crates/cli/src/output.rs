@@ -1,7 +1,7 @@
 //! Where batches are written: a format over a file or standard output.
 //!
-//! A file is written beside its place under another name and renamed when it is complete, so that nobody ever sees half
-//! of one under its own name.
+//! A file takes its name when it is complete (see [`crate::fresh`]), so that nobody ever sees half
+//! of one under it.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -17,11 +17,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
-use tempfile::NamedTempFile;
 
 use crate::args::OutputFormat;
 use crate::checkpoint::{Committed, Kept};
 use crate::failure::{Failure, Outcome, plain};
+use crate::fresh::Fresh;
 use crate::table::Table;
 use crate::text::readable;
 
@@ -36,11 +36,30 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+/// The place that a path means, by whichever of its names: `./a.csv` is `a.csv`, and so is a link to it.
+pub(crate) fn place_of(path: &Path) -> PathBuf {
+    if let Ok(place) = path.canonicalize() {
+        return place;
+    }
+    let directory = directory_of(path).canonicalize();
+    directory.ok().zip(path.file_name()).map_or_else(|| path.into(), |(directory, name)| directory.join(name))
+}
+
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The file that a link leads to: that one is replaced, and the link stays.
+fn through_links(path: &Path) -> PathBuf {
+    let leads_to_file = path.is_symlink() && path.metadata().is_ok_and(|metadata| metadata.is_file());
+    if leads_to_file { place_of(path) } else { path.into() }
+}
+
 /// What bytes go to.
 enum Raw {
     Stdout(io::Stdout),
     /// A file that takes its name at the end.
-    Temporary(NamedTempFile),
+    Fresh(Fresh),
     /// What is not a plain file: a device, a pipe.
     Direct(File),
 }
@@ -49,7 +68,7 @@ impl Write for Raw {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Raw::Stdout(stdout) => note_closed(stdout.write(bytes)),
-            Raw::Temporary(file) => file.write(bytes),
+            Raw::Fresh(file) => file.write(bytes),
             Raw::Direct(file) => file.write(bytes),
         }
     }
@@ -57,7 +76,7 @@ impl Write for Raw {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Raw::Stdout(stdout) => note_closed(stdout.flush()),
-            Raw::Temporary(file) => file.flush(),
+            Raw::Fresh(file) => file.flush(),
             Raw::Direct(file) => file.flush(),
         }
     }
@@ -104,6 +123,7 @@ impl Sink {
     /// Opens `path` for batches of a schema. `flag` is named in messages.
     pub(crate) fn create(flag: &str, path: &Path, format: OutputFormat, schema: &SchemaRef) -> Outcome<Self> {
         let schema = written_as(flag, path, format, schema)?;
+        let path = &through_links(path);
         let raw = if is_stdout(path) {
             Raw::Stdout(io::stdout())
         } else {
@@ -127,6 +147,7 @@ impl Sink {
         committed: Option<Committed>,
     ) -> Outcome<Self> {
         let schema = written_as(flag, path, format, schema)?;
+        let path = &through_links(path);
         let kept = match committed {
             Some(committed) => Kept::cut(path, format, committed)?,
             None => Kept::create(path, format, &schema)?,
@@ -162,6 +183,16 @@ impl Sink {
         written.map_err(|text| self.failure(&text))
     }
 
+    /// Lets whoever reads along see what has been written. A file and what comes in pieces wait for the end.
+    pub(crate) fn flush(&mut self) -> Outcome<()> {
+        let flushed = match &mut self.encoder {
+            Encoder::Table(table) => table.flush(),
+            Encoder::Ndjson(json) => json.get_mut().flush(),
+            Encoder::Csv(_) | Encoder::Parquet(_) | Encoder::Arrow(_) | Encoder::Kept(_) => Ok(()),
+        };
+        flushed.map_err(|error| self.failure(&error.to_string()))
+    }
+
     /// Completes the output; only now does a file have its name.
     pub(crate) fn finish(self) -> Outcome<()> {
         let path = self.path;
@@ -177,7 +208,7 @@ impl Sink {
             let mut raw = bytes.into_inner().map_err(|error| error.to_string())?;
             raw.flush().map_err(|error| error.to_string())?;
             match raw {
-                Raw::Temporary(file) => file.persist(&path).map(drop).map_err(|error| error.to_string()),
+                Raw::Fresh(file) => file.persist(&path).map_err(|error| error.to_string()),
                 Raw::Stdout(_) | Raw::Direct(_) => Ok(()),
             }
         });
@@ -253,23 +284,7 @@ fn open(path: &Path) -> io::Result<Raw> {
             return File::options().write(true).open(path).map(Raw::Direct);
         }
     }
-    temporary_beside(path).map(Raw::Temporary)
-}
-
-/// A file in the same directory, so that the rename at the end cannot fail half-way.
-fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let prefix = format!(".{name}.");
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".part");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any new file: what the umask leaves.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(directory)
+    Fresh::for_place(path).map(Raw::Fresh)
 }
 
 /// Writes a whole text to a path or standard output.
@@ -280,10 +295,11 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Outcome<()> {
             stdout.write_all(text.as_bytes())?;
             return stdout.flush();
         }
+        let path = &through_links(path);
         match open(path)? {
-            Raw::Temporary(mut file) => {
+            Raw::Fresh(mut file) => {
                 file.write_all(text.as_bytes())?;
-                file.persist(path).map(drop).map_err(|error| error.error)
+                file.persist(path)
             }
             mut other => other.write_all(text.as_bytes()),
         }

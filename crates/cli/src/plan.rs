@@ -1,6 +1,7 @@
 //! What can be decided before any row is read: formats, columns, contradictions.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Schema, SchemaRef, TimeUnit};
@@ -10,7 +11,10 @@ use crate::aggregates::Parsed;
 use crate::args::{OutputFormat, WindowArgs};
 use crate::failure::{Failure, Outcome};
 use crate::firing::refuse_contradictions;
-use crate::output::{format_of, is_stdout};
+use crate::input::is_regular_file;
+use crate::live;
+use crate::output::{format_of, is_stdout, place_of};
+use crate::text::listed;
 
 /// The windows, and the format of each output.
 pub(crate) struct Plan {
@@ -72,6 +76,8 @@ impl Plan {
             return Err(Failure::usage(text));
         }
         refuse_contradictions(args)?;
+        live::check(args)?;
+        check_top(args)?;
         let output = &args.output;
         let out = match (output.format, is_stdout(&output.out)) {
             (Some(format), _) => format,
@@ -93,7 +99,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// No two outputs into one place, except JSON after a table.
+    /// No two outputs into one place, except JSON after a table, and none into an input.
     fn refuse_collisions(&self, args: &WindowArgs) -> Outcome<()> {
         let output = &args.output;
         let mut places: Vec<(&str, &Path)> = vec![("--out", &output.out)];
@@ -101,7 +107,7 @@ impl Plan {
         for (flag, path) in
             others.iter().filter_map(|(flag, path)| path.as_ref().map(|path| (*flag, path.as_path())))
         {
-            let taken = places.iter().find(|(_, other)| *other == path);
+            let taken = places.iter().find(|(_, other)| place_of(other) == place_of(path));
             let after_table = flag == "--stats" && is_stdout(path) && self.out == OutputFormat::Table;
             match taken {
                 Some((other, _)) if !(after_table && *other == "--out") => {
@@ -117,7 +123,16 @@ impl Plan {
                 _ => places.push((flag, path)),
             }
         }
-        Ok(())
+        let inputs = args.inputs.iter().filter(|path| is_regular_file(path));
+        let inputs: HashSet<PathBuf> = inputs.map(|path| place_of(path)).collect();
+        let overwritten =
+            places.iter().find(|(_, path)| !is_stdout(path) && inputs.contains(&place_of(path)));
+        overwritten.map_or(Ok(()), |(flag, path)| {
+            Err(Failure::usage(format_args!(
+                "{flag} {} is an input, which it would replace; give it another path",
+                path.display()
+            )))
+        })
     }
 
     /// The columns that are read: those that flags name, or all of them if whole rows are kept.
@@ -132,14 +147,15 @@ impl Plan {
         named.extend(args.number_columns().map(|(flag, column)| (flag.into(), column)));
         named.extend(args.input.ingest_time.iter().map(|column| ("--ingest-time".into(), column.as_str())));
         named.extend(args.input.partition_by.iter().map(|column| ("--partition-by".into(), column.as_str())));
-        for (flag, column) in &named {
-            if all.index_of(column).is_err() {
-                let known: Vec<&str> = all.fields().iter().map(|field| field.name().as_str()).collect();
-                return Err(Failure::usage(format_args!(
-                    "{flag}: the input has no column {column:?}; it has {}",
-                    if known.is_empty() { "none, for it has no rows".into() } else { known.join(", ") }
-                )));
-            }
+        let typed = args.input.schema.iter().flat_map(|types| types.iter());
+        let typed: Vec<(String, &str)> = typed.map(|(column, _)| ("--schema".into(), column)).collect();
+        if let Some((flag, column)) =
+            named.iter().chain(&typed).find(|(_, column)| all.index_of(column).is_err())
+        {
+            return Err(Failure::usage(format_args!(
+                "{flag}: the input has no column {column:?}; it has {}",
+                known_columns(all)
+            )));
         }
         check_time(args, all)?;
         if self.late.is_some() || self.rejected.is_some() {
@@ -147,6 +163,30 @@ impl Plan {
         }
         let used = all.fields().iter().filter(|field| named.iter().any(|(_, column)| column == field.name()));
         Ok(Arc::new(Schema::new(used.cloned().collect::<Vec<_>>())))
+    }
+}
+
+/// --by names what is computed.
+fn check_top(args: &WindowArgs) -> Outcome<()> {
+    let Some(by) = &args.shape.by else { return Ok(()) };
+    let given: Vec<&str> = args.shape.agg.iter().map(|parsed| parsed.aggregate.name()).collect();
+    let names = if given.is_empty() { vec!["count"] } else { given };
+    if names.contains(&by.as_str()) {
+        return Ok(());
+    }
+    Err(Failure::usage(format_args!(
+        "--by {by}: nothing of that name is computed; allowed: {}",
+        listed(names.iter().copied())
+    )))
+}
+
+/// The columns that there are, and what may explain that there are no others.
+fn known_columns(all: &Schema) -> String {
+    let names = listed(all.fields().iter().map(|field| field.name().as_str()));
+    match all.fields().len() {
+        0 => "none, for no row has a value; --schema can name columns".into(),
+        1 if names.contains([';', '\t', '|']) => format!("{names}; --delimiter says what separates columns"),
+        _ => names,
     }
 }
 

@@ -53,6 +53,12 @@ pub struct ShapeArgs {
     /// reservoir_quantile(x,0.99) or reservoir_quantile(x,0.99,CAPACITY).
     #[arg(long, value_name = "FUNCTION", value_parser = aggregates::parse)]
     pub agg: Vec<Parsed>,
+    /// Keep, of each window, the N results with the largest values of --by, largest first
+    #[arg(long, value_name = "N", requires = "by", value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: Option<u32>,
+    /// The name of the result that --top goes by: that of an --agg
+    #[arg(long, value_name = "NAME", requires = "top")]
+    pub by: Option<String>,
     /// Sort the results of a window by key
     #[arg(long)]
     pub sort: bool,

@@ -72,7 +72,7 @@ impl Report<'_> {
             "before_end_of_input".into(),
             json!({
                 "watermark": self.watermark(self.at_end.watermark),
-                "held_back_by": self.at_end.held_back_by.map(|partition| &self.names[partition]),
+                "held_back_by": self.held_back_by(),
                 "windows_held_back": fired_at_end,
                 "results_held_back": results(metrics) - self.at_end.results,
             }),
@@ -124,13 +124,15 @@ impl Report<'_> {
         lines.join("\n")
     }
 
+    /// The name of the partition that held the watermark back; without rows, --partition-by has found none.
+    fn held_back_by(&self) -> Option<&String> {
+        self.at_end.held_back_by.and_then(|partition| self.names.get(partition))
+    }
+
     fn held_back(&self) -> String {
         let at = watermark_text(self.at_end.watermark, &self.time_type);
         let windows = self.metrics.windows_fired - self.at_end.windows_fired;
-        let by = match self.at_end.held_back_by {
-            Some(partition) => format!(", held back by {}", self.names[partition]),
-            None => String::new(),
-        };
+        let by = self.held_back_by().map_or_else(String::new, |name| format!(", held back by {name}"));
         format!(
             "when the input ended the watermark was {at}{by}; {} still held back, and fired then",
             counted(windows, "window")

@@ -10,6 +10,8 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, SchemaRef};
 use unicode_width::UnicodeWidthStr;
 
+use crate::text::tame;
+
 /// Rows that are held back to find the widths.
 const SAMPLE: usize = 10_000;
 const GAP: &str = "  ";
@@ -89,6 +91,14 @@ impl<W: Write> Table<W> {
         writeln!(self.writer, "{}", line.trim_end())
     }
 
+    /// Writes what is there, in the widths that it has; what comes later must fit in.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        if !self.settled && !self.held.is_empty() {
+            self.settle()?;
+        }
+        self.writer.flush()
+    }
+
     pub(crate) fn finish(mut self) -> io::Result<W> {
         if !self.settled {
             self.settle()?;
@@ -99,16 +109,6 @@ impl<W: Write> Table<W> {
 
 fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric()
-}
-
-/// A value on one line that cannot steer the terminal.
-fn tame(text: &str) -> String {
-    if !text.chars().any(char::is_control) {
-        return text.to_string();
-    }
-    text.chars()
-        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
-        .collect()
 }
 
 #[cfg(test)]

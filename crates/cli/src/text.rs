@@ -94,6 +94,32 @@ pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
+/// A value on one line that cannot steer the terminal.
+pub(crate) fn tame(text: &str) -> String {
+    if !text.chars().any(char::is_control) {
+        return text.to_string();
+    }
+    text.chars()
+        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
+        .collect()
+}
+
+/// Names after one another: of many only the first, of long ones only the beginning.
+pub(crate) fn listed<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    const MOST: usize = 50;
+    const LONGEST: usize = 100;
+    let more = names.len().saturating_sub(MOST);
+    let short = |name: &'a str| match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.to_string(),
+    };
+    let mut text = names.take(MOST).map(short).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {} more", grouped(more as u64)));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use arrow_array::TimestampMillisecondArray;
@@ -127,5 +153,13 @@ mod tests {
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(counted(1, "row"), "1 row");
         assert_eq!(counted(2_000, "row"), "2,000 rows");
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        assert_eq!(listed(["a", "b"].into_iter()), "a, b");
+        assert_eq!(listed(["ä".repeat(101).as_str()].into_iter()), format!("{}...", "ä".repeat(100)));
+        let names = vec!["x"; 52];
+        assert_eq!(listed(names.iter().copied()), format!("{} and 2 more", vec!["x"; 50].join(", ")));
     }
 }

@@ -1,6 +1,7 @@
 //! `highwater window`: from inputs to results.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Instant;
 
 use arrow_array::cast::AsArray;
@@ -14,10 +15,11 @@ use crate::args::{OutputFormat, WindowArgs};
 use crate::checkpoint::{self, Checkpoints, Position, Saved};
 use crate::clock::{ReplayClock, Step};
 use crate::engine;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, say};
 use crate::guard::Guard;
-use crate::input::{self, Input, Mark, OpenOptions, types::Overrides};
+use crate::input::{self, Batches, Input, Mark, OpenOptions, types::Overrides};
 use crate::interleave::{Interleaver, Item, Standing, Stretch};
+use crate::live::{self, Alarm};
 use crate::output::{Sink, write_text};
 use crate::partition::Values;
 use crate::plan::Plan;
@@ -51,6 +53,7 @@ pub fn run(args: &WindowArgs, given: &[(String, String)]) -> Outcome<()> {
         delimiter: args.input.delimiter,
         times: &times,
         time_unit: args.input.time_unit.map(Into::into),
+        as_it_comes: args.clock_flag().is_some(),
         numeric: &numeric,
     };
     let mut inputs = input::open_all(&args.inputs, &options)?;
@@ -79,9 +82,13 @@ pub fn run(args: &WindowArgs, given: &[(String, String)]) -> Outcome<()> {
     let marks = standing.taken.iter().map(|taken| taken.mark);
     let batches =
         inputs.into_iter().zip(marks).map(|(input, mark)| input.read(&all, &wanted, batch_rows, mark));
-    let ingest = args.input.ingest_time.as_ref().map(|column| index_of(&wanted, column));
-    let interleaver = Interleaver::new(batches.collect::<Outcome<Vec<_>>>()?, &wanted, ingest, &standing)?;
-    let at_end = run.all_rows(interleaver, &input_names)?;
+    let mut batches = batches.collect::<Outcome<Vec<_>>>()?;
+    let at_end = if args.clock_flag().is_some() {
+        run.rows_as_they_come(batches.remove(0), &input_names)?
+    } else {
+        let ingest = args.input.ingest_time.as_ref().map(|column| index_of(&wanted, column));
+        run.all_rows(Interleaver::new(batches, &wanted, ingest, &standing)?, &input_names)?
+    };
     let report = Report {
         metrics: run.operator.metrics(),
         at_end,
@@ -98,7 +105,7 @@ pub fn run(args: &WindowArgs, given: &[(String, String)]) -> Outcome<()> {
     }
     checkpoints.map_or(Ok(()), |mut checkpoints| checkpoints.complete())?;
     if !args.output.quiet {
-        eprintln!("{}", report.summary());
+        say(report.summary());
     }
     Ok(())
 }
@@ -106,10 +113,10 @@ pub fn run(args: &WindowArgs, given: &[(String, String)]) -> Outcome<()> {
 fn already_complete(args: &WindowArgs) -> Outcome<()> {
     if !args.output.quiet {
         let directory = args.checkpoint.checkpoint.as_deref().unwrap_or(Path::new(""));
-        eprintln!(
+        say(format_args!(
             "this run is complete, as {} says: nothing was done; remove the directory to run it anew",
             directory.display()
-        );
+        ));
     }
     Ok(())
 }
@@ -257,6 +264,38 @@ impl<'a> Run<'a> {
             }
         }
         self.flush(names)?;
+        self.end(names)
+    }
+
+    /// The rows of a pipe, and the clock while there are none.
+    fn rows_as_they_come(&mut self, batches: Box<dyn Batches>, names: &[String]) -> Outcome<AtEnd> {
+        let mut alarm = Alarm::new(self.args, self.operator.tick_unit());
+        let rows = live::read(batches);
+        loop {
+            let now = live::now();
+            let output = self.operator.advance_clock(alarm.ticks(now));
+            self.take(output, names)?;
+            let sinks = [Some(&mut self.out), self.late.as_mut(), self.rejected.as_mut()];
+            sinks.into_iter().flatten().try_for_each(Sink::flush)?;
+            match rows.recv_timeout(alarm.sleep(now)) {
+                Ok(Ok(Some(batch))) => {
+                    let now = live::now();
+                    let output = self.operator.advance_clock(alarm.ticks(now));
+                    self.take(output, names)?;
+                    let first_row = self.rows + 1;
+                    self.stretch(&Stretch { input: 0, first_row, batch, ingest: Vec::new() }, names)?;
+                    self.flush(names)?;
+                    alarm.hear(now);
+                }
+                Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => return self.end(names),
+                Ok(Err(failure)) => return Err(failure),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// All inputs have ended.
+    fn end(&mut self, names: &[String]) -> Outcome<AtEnd> {
         let at_end = AtEnd::of(&self.operator);
         let output = self.operator.finish();
         self.take(output, names)?;

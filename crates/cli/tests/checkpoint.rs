@@ -206,6 +206,27 @@ fn an_output_that_is_not_what_was_committed_is_refused() {
     assert!(refused(&part[..40]).contains(".out.csv.part: has 40 bytes, but "));
     // what it has more than that is cut off; then the run comes to the bad row again
     assert!(refused(&[part.as_slice(), b"half a li"].concat()).contains("bad.csv:"));
+    // no word of it is taken that is not the one that was written
+    let checkpoint = place.read("ck/checkpoint.json");
+    let state: serde_json::Value = serde_json::from_str(&checkpoint).expect("JSON");
+    for path in
+        ["/position/line", "/position/ended", "/position/inputs/0/rows", "/outputs", "/inputs", "/complete"]
+    {
+        let mut changed = state.clone();
+        *changed.pointer_mut(path).expect(path) = serde_json::json!("x");
+        place.file("ck/checkpoint.json", changed.to_string());
+        let ran = place.run(&command("--tumble 5s"));
+        let text = "error: ck/checkpoint.json: it has been changed since it was written; remove the directory to start over\n";
+        assert_eq!((ran.code, ran.err.as_str()), (1, text), "{path}");
+    }
+    place.file("ck/checkpoint.json", &checkpoint);
+    let operator = format!("ck/operator-{}.arrow", state["number"]);
+    std::fs::remove_file(place.path(&operator)).expect("it was there");
+    let ran = place.run(&command("--tumble 5s"));
+    let text = format!(
+        "error: {operator}: No such file or directory (os error 2); remove the directory to start over\n"
+    );
+    assert_eq!((ran.code, ran.err), (1, text));
     place.file("ck/checkpoint.json", "{");
     assert!(place.run(&command("--tumble 5s")).err.contains("ck/checkpoint.json: it is no checkpoint"));
 }

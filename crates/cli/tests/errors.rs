@@ -222,7 +222,10 @@ fn rows_that_cannot_be_read_are_named_by_line() {
     }
     assert_eq!(
         refused("a.ndjson", ""),
-        said(2, "--time: the input has no column \"ts\"; it has none, for it has no rows")
+        said(
+            2,
+            "--time: the input has no column \"ts\"; it has none, for no row has a value; --schema can name columns"
+        )
     );
 }
 

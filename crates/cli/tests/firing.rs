@@ -115,6 +115,39 @@ fn results_when_a_column_has_risen() {
 }
 
 #[test]
+fn windows_keep_their_last_rows() {
+    // of 1, 2, 4 the last two; of 8, 32 both. 16 is too late.
+    assert_eq!(of(&ROWS, "--tumble 1m --evict-count 2"), ["10:00Z 10:01Z 6", "10:01Z 10:02Z 40"]);
+    // less than 10 s before the latest, 10:00:30 and 10:01:10
+    assert_eq!(of(&ROWS, "--tumble 1m --evict-time 10s"), ["10:00Z 10:01Z 4", "10:01Z 10:02Z 32"]);
+    assert_eq!(of(&ROWS, "--tumble 1m --evict-time 10001ms"), ["10:00Z 10:01Z 6", "10:01Z 10:02Z 40"]);
+    // What is removed is gone: 2 and 4 are left on time, and 4 and 16 when 16 comes.
+    assert_eq!(
+        of(&ROWS, "--tumble 1m --evict-count 2 --lateness 1m --firing"),
+        ["10:00Z 10:01Z 6 on_time", "10:00Z 10:01Z 20 late", "10:01Z 10:02Z 40 on_time"]
+    );
+    // the last three rows after every second one
+    let found = of(&ROWS, "--global --trigger-count 2 --evict-count 3");
+    let sums: Vec<&str> = found.iter().map(|line| line.rsplit(' ').next().unwrap_or_default()).collect();
+    // 1 + 2; 2 + 4 + 8; 8 + 16 + 32
+    assert_eq!(sums, ["3", "14", "56"]);
+}
+
+#[test]
+fn the_largest_results_of_a_window() {
+    let rows = "ts,k,v\n2024-05-01T10:00:01Z,a,1\n2024-05-01T10:00:02Z,b,4\n2024-05-01T10:00:03Z,c,4\n\
+                2024-05-01T10:00:04Z,d,\n2024-05-01T10:00:05Z,a,2\n2024-05-01T10:01:05Z,d,\n2024-05-01T10:01:06Z,a,1\n";
+    let top =
+        |flags: &str| results(rows, &format!("--ascending --tumble 1m --key k --agg sum(v)~as~v {flags}"));
+    let of_first = ["b 05-01T10:00Z 05-01T10:01Z 4", "c 05-01T10:00Z 05-01T10:01Z 4"];
+    // b and c have 4 each, and b came first; a has 1 + 2, d nothing
+    assert_eq!(top("--top 1 --by v"), [of_first[0], "a 05-01T10:01Z 05-01T10:02Z 1"]);
+    let second = ["a 05-01T10:01Z 05-01T10:02Z 1", "d 05-01T10:01Z 05-01T10:02Z "];
+    let third = "a 05-01T10:00Z 05-01T10:01Z 3";
+    assert_eq!(top("--top 3 --by v"), [&of_first[..], &[third], &second[..]].concat());
+}
+
+#[test]
 fn an_event_time_of_results() {
     assert_eq!(
         of(&ROWS, "--hop 2m,1m --window-time"),
@@ -137,6 +170,7 @@ fn statistics_of_early_results() {
 
 #[test]
 fn flags_that_do_not_go_together() {
+    let one_by_one = "windows whose keys fire one by one have no results to compare";
     let counted = "a window of so many rows fires once, when it is full or at the end of input";
     for (flags, text) in [
         ("--count 5 --early-count 2", format!("--early-count and --count do not go together: {counted}")),
@@ -174,6 +208,25 @@ fn flags_that_do_not_go_together() {
         (
             "--tumble 1m --early-count 5 --early-every 5s",
             "the argument '--early-count <N>' cannot be used with '--early-every <D>'".into(),
+        ),
+        (
+            "--count 5 --evict-count 3",
+            "--evict-count and --count do not go together: a window of so many rows has those; --global with \
+             --trigger-count may keep fewer"
+                .into(),
+        ),
+        ("--session 5s --top 3 --by count", format!("--top and --session do not go together: {one_by_one}")),
+        (
+            "--tumble 5s --evict-time 1s --top 3 --by count",
+            format!("--top and --evict-time do not go together: {one_by_one}"),
+        ),
+        (
+            "--tumble 5s --mode retract --top 3 --by count",
+            format!("--top and --mode retract do not go together: {one_by_one}"),
+        ),
+        (
+            "--tumble 5s --evict-time 1s --evict-count 3",
+            "the argument '--evict-time <D>' cannot be used with '--evict-count <N>'".into(),
         ),
         (
             "--session 5s --global",

@@ -38,6 +38,7 @@ impl Wanted<'_> {
             delimiter: None,
             times: &[],
             time_unit: None,
+            as_it_comes: false,
             numeric: &|_| false,
         };
         let inputs = [open(path, &options)?];

@@ -29,7 +29,7 @@ mod tally;
 mod watermarks;
 mod workload;
 
-use crate::failure::Outcome;
+use crate::failure::{Outcome, say};
 use crate::output::Sink;
 use crate::progress::Status;
 
@@ -81,7 +81,7 @@ pub fn run(args: &Args, allocations: fn() -> Option<u64>) -> Outcome<bool> {
         };
         status.aside(|| {
             if let Some(difference) = &difference {
-                eprintln!("{name}: the answer is wrong: {difference}");
+                say(format_args!("{name}: the answer is wrong: {difference}"));
             }
             crate::print(text.as_bytes())
         })?;

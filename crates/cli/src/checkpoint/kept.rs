@@ -77,7 +77,12 @@ impl Kept {
     /// One that there is, cut back to what was committed.
     pub(crate) fn cut(path: &Path, format: OutputFormat, committed: Committed) -> Outcome<Self> {
         let part = part_of(path);
-        let failure = |text: String| Failure::at(part.display(), text);
+        let failure = |text: String| {
+            Failure::at(
+                part.display(),
+                format_args!("{text}; remove the checkpoint's directory to start over"),
+            )
+        };
         if !part.exists() && path.exists() {
             // the run was killed when it had put its outputs into their places, but before it said so
             fs::rename(path, &part).map_err(|error| failure(error.to_string()))?;
@@ -93,13 +98,10 @@ impl Kept {
         };
         let (file, hasher, bytes) = open().map_err(|error| failure(error.to_string()))?;
         if bytes < committed.bytes {
-            return Err(failure(format!(
-                "has {bytes} bytes, but {} had been committed; remove the checkpoint to start over",
-                committed.bytes
-            )));
+            return Err(failure(format!("has {bytes} bytes, but {} had been committed", committed.bytes)));
         }
         if hasher.clone().finalize() != committed.crc {
-            return Err(failure("has been changed since the checkpoint; remove it to start over".into()));
+            return Err(failure("has been changed since the checkpoint".into()));
         }
         Ok(Kept::new(path, format, file, hasher, bytes))
     }

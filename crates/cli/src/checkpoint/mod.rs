@@ -26,12 +26,14 @@ pub(crate) use position::Position;
 
 use crate::args::WindowArgs;
 use crate::failure::{Failure, Outcome};
+use crate::output::directory_of;
 use crate::plan::Plan;
 
 const FORMAT: &str = "highwater checkpoint";
 /// Counted up with every change that older readers would not understand.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const STATE: &str = "checkpoint.json";
+const SUM: &str = "crc32";
 
 /// The directory of a run's checkpoints.
 pub(crate) struct Checkpoints {
@@ -105,7 +107,7 @@ impl Checkpoints {
             unreadable(&self.directory.join(STATE), "it does not say where the inputs stood")
         })?;
         let path = self.directory.join(operator_file(self.number));
-        let operator = fs::read(&path).map_err(|error| Failure::at(path.display(), error))?;
+        let operator = fs::read(&path).map_err(|error| unreadable(&path, &error.to_string()))?;
         Ok(Some(Saved { operator, position, outputs: saved["outputs"].clone() }))
     }
 
@@ -150,7 +152,9 @@ impl Checkpoints {
     }
 
     /// Puts another `checkpoint.json` in the place of the one that there is, at once or not at all.
-    fn replace(&self, state: Map<String, Value>) -> Outcome<()> {
+    fn replace(&self, mut state: Map<String, Value>) -> Outcome<()> {
+        let sum = sum_of(&state);
+        state.insert(SUM.into(), json!(sum));
         let (path, new) = (self.directory.join(STATE), self.directory.join("checkpoint.json.new"));
         let write = || -> io::Result<()> {
             let mut file = File::create(&new)?;
@@ -161,6 +165,12 @@ impl Checkpoints {
         write().map_err(|error| Failure::at(path.display(), format_args!("cannot be written: {error}")))?;
         sync_directory_of(&path)
     }
+}
+
+/// The checksum of all that it says but the checksum.
+fn sum_of(state: &Map<String, Value>) -> u32 {
+    let said = state.iter().filter(|(name, _)| *name != SUM);
+    crc32fast::hash(json!(said.collect::<Vec<_>>()).to_string().as_bytes())
 }
 
 fn operator_file(number: u64) -> String {
@@ -185,6 +195,11 @@ fn read(directory: &Path) -> Outcome<Option<Value>> {
         return Err(unreadable(&path, "it is no checkpoint"));
     }
     match state["version"].as_u64() {
+        Some(VERSION)
+            if state.as_object().map(sum_of) != state[SUM].as_u64().and_then(|sum| sum.try_into().ok()) =>
+        {
+            Err(unreadable(&path, "it has been changed since it was written"))
+        }
         Some(VERSION) => Ok(Some(state)),
         version => Err(unreadable(
             &path,
@@ -195,7 +210,7 @@ fn read(directory: &Path) -> Outcome<Option<Value>> {
 
 /// Makes new names in a file's directory outlast a crash of the machine.
 fn sync_directory_of(path: &Path) -> Outcome<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(path);
     // other systems cannot open a directory, and need not
     if cfg!(unix) {
         let synced = File::open(directory).and_then(|directory| directory.sync_all());

@@ -157,7 +157,7 @@ struct IpcBatches<I> {
     number: u64,
 }
 
-impl<I: Iterator<Item = Result<RecordBatch, ArrowError>>> Batches for IpcBatches<I> {
+impl<I: Iterator<Item = Result<RecordBatch, ArrowError>> + Send> Batches for IpcBatches<I> {
     fn next(&mut self) -> Outcome<Option<RecordBatch>> {
         self.number += 1;
         match self.batches.next() {

@@ -27,7 +27,7 @@ use text::TextInput;
 use types::Overrides;
 
 /// A stream of batches.
-pub(crate) trait Batches {
+pub(crate) trait Batches: Send {
     /// The next batch; `None` at the end.
     fn next(&mut self) -> Outcome<Option<RecordBatch>>;
 
@@ -55,6 +55,8 @@ pub(crate) struct OpenOptions<'a> {
     /// Columns that hold times, to be read from text as such.
     pub(crate) times: &'a [&'a str],
     pub(crate) time_unit: Option<TimeUnit>,
+    /// Text is handed on as it comes, however little that is.
+    pub(crate) as_it_comes: bool,
     /// Columns that must be numbers for what is computed.
     pub(crate) numeric: &'a dyn Fn(&str) -> bool,
 }
@@ -180,13 +182,29 @@ pub(crate) fn is_regular_file(path: &Path) -> bool {
 fn open_stdin(options: &OpenOptions<'_>) -> Outcome<Input> {
     let name = "stdin".to_string();
     let bytes_read = Arc::new(AtomicU64::new(0));
-    let mut first = Vec::new();
-    let stdin = io::stdin();
-    stdin.lock().take(1 << 10).read_to_end(&mut first).map_err(|error| Failure::at(&name, error))?;
+    let mut stdin = io::stdin();
+    let first = first_bytes(&mut stdin).map_err(|error| Failure::at(&name, error))?;
     let format = options.format.unwrap_or_else(|| by_first_bytes(&first));
     let source: Box<dyn Read + Send> = Box::new(Cursor::new(first).chain(stdin));
     let body = body_of_stream(&name, source, format, None, &bytes_read, options)?;
     Ok(Input { name, size: None, bytes_read, body })
+}
+
+/// As many bytes as tell the format: whoever writes to a pipe may be in no hurry to give more.
+fn first_bytes(source: &mut impl Read) -> io::Result<Vec<u8>> {
+    const MAGIC: usize = 6;
+    const MOST: usize = 1 << 10;
+    let mut first = Vec::new();
+    let mut block = [0; MOST];
+    while first.len() < MAGIC || (first.len() < MOST && first.iter().all(u8::is_ascii_whitespace)) {
+        match source.read(&mut block) {
+            Ok(0) => break,
+            Ok(read) => first.extend_from_slice(&block[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(first)
 }
 
 /// What a stream holds that has no name to tell it.

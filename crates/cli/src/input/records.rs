@@ -107,6 +107,7 @@ pub(crate) struct RecordReader {
     /// Bytes of the source that have been handed out.
     at: u64,
     ended: bool,
+    eager: bool,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -125,6 +126,7 @@ impl RecordReader {
             line: 1,
             at: 0,
             ended: false,
+            eager: false,
             bytes_read,
         };
         while reader.buffer.len() < 3 && !reader.ended {
@@ -136,8 +138,19 @@ impl RecordReader {
         Ok(reader)
     }
 
+    /// Makes chunks of the records that are there, and waits only if there is none.
+    pub(crate) fn eager(mut self, on: bool) -> Self {
+        self.eager = on;
+        self
+    }
+
     pub(crate) fn splitter(&self) -> Splitter {
         self.splitter
+    }
+
+    /// What has been read and not been handed out.
+    pub(crate) fn buffered(&self) -> &[u8] {
+        &self.buffer[self.start..]
     }
 
     /// The line that comes next.
@@ -207,6 +220,10 @@ impl RecordReader {
     pub(crate) fn next_chunk(&mut self, records: usize) -> io::Result<Option<Chunk>> {
         let mut chunk = Chunk { bytes: Vec::new(), first_line: self.line, at: self.at };
         for _ in 0..records {
+            let enough = self.eager && !chunk.bytes.is_empty();
+            if enough && self.splitter.find(self.buffered(), &mut Scan::default()).is_none() {
+                break;
+            }
             let Some(length) = self.next_length()? else { break };
             let record = &self.buffer[self.start..self.start + length];
             self.line += count_lines(record);

@@ -42,15 +42,10 @@ impl TextInput {
         options: &OpenOptions<'_>,
     ) -> Outcome<Self> {
         let mut records = RecordReader::new(source, Splitter::Csv { delimiter }, bytes_read)
-            .map_err(|error| Failure::at(name, error))?;
-        // Blank lines before the header are no header.
-        let header = loop {
-            match next_chunk(&mut records, name, 1)? {
-                Some(chunk) if chunk.bytes.iter().all(u8::is_ascii_whitespace) => {}
-                Some(chunk) => break chunk.bytes,
-                None => return Err(Failure::at(name, "is empty; a CSV file starts with a header")),
-            }
-        };
+            .map_err(|error| Failure::at(name, error))?
+            .eager(options.as_it_comes);
+        refuse_other_formats(name, records.buffered())?;
+        let Chunk { bytes: header, first_line, .. } = header(&mut records, name)?;
         let head = next_chunk(&mut records, name, SAMPLE)?;
         let mut sample = header;
         sample.extend_from_slice(head.as_ref().map_or(&[], |chunk| &chunk.bytes));
@@ -60,7 +55,9 @@ impl TextInput {
             Ok((schema, _)) => schema,
             Err(error) => {
                 let header = format.infer_schema(sample.as_slice(), Some(0));
-                let Ok((header, _)) = header else { return Err(Failure::at(name, plain(error))) };
+                let Ok((header, _)) = header else {
+                    return Err(Failure::at(format_args!("{name}:{first_line}"), header_text(&plain(error))));
+                };
                 let text = all_text(&header);
                 return Err(locate(name, kind, records.splitter(), &text, head.as_ref(), plain(error)));
             }
@@ -76,7 +73,9 @@ impl TextInput {
         options: &OpenOptions<'_>,
     ) -> Outcome<Self> {
         let mut records = RecordReader::new(source, Splitter::Lines, bytes_read)
-            .map_err(|error| Failure::at(name, error))?;
+            .map_err(|error| Failure::at(name, error))?
+            .eager(options.as_it_comes);
+        refuse_other_formats(name, records.buffered())?;
         let head = next_chunk(&mut records, name, SAMPLE)?;
         let infer =
             |bytes: &[u8]| arrow_json::reader::infer_json_schema(bytes, None).map(|(schema, _)| schema);
@@ -201,6 +200,47 @@ impl TextInput {
     }
 }
 
+/// The first line that is not blank. The decoder would take a carriage return within it for its end, and what follows for rows.
+fn header(records: &mut RecordReader, name: &str) -> Outcome<Chunk> {
+    let chunk = loop {
+        match next_chunk(records, name, 1)? {
+            Some(chunk) if chunk.bytes.iter().all(u8::is_ascii_whitespace) => {}
+            Some(chunk) => break chunk,
+            None => return Err(Failure::at(name, "is empty; a CSV file starts with a header")),
+        }
+    };
+    let line = chunk.bytes.trim_ascii_end();
+    let mut in_quotes = false;
+    for &byte in line {
+        in_quotes ^= byte == b'"';
+        if byte == b'\r' && !in_quotes {
+            return Err(Failure::at(
+                format_args!("{name}:{}", chunk.first_line),
+                "the header has a carriage return that no line feed follows; lines end with LF or CRLF",
+            ));
+        }
+    }
+    Ok(chunk)
+}
+
+/// What its first bytes say is no text.
+fn refuse_other_formats(name: &str, first: &[u8]) -> Outcome<()> {
+    let formats: [(&[u8], &str); 6] = [
+        (b"\x1F\x8B", "is compressed by gzip; gzip -dc writes out what is in it"),
+        (b"\x28\xB5\x2F\xFD", "is compressed by zstd; zstd -dc writes out what is in it"),
+        (b"PAR1", "is a Parquet file; --input-format parquet reads it"),
+        (b"ARROW1", "is an Arrow file; --input-format arrow reads it"),
+        (b"\xFF\xFE", "is text in UTF-16; allowed is UTF-8"),
+        (b"\xFE\xFF", "is text in UTF-16; allowed is UTF-8"),
+    ];
+    let found = formats.iter().find(|(magic, _)| first.starts_with(magic));
+    found.map_or(Ok(()), |(_, text)| Err(Failure::at(name, text)))
+}
+
+fn header_text(text: &str) -> String {
+    if text.contains("UTF-8") { "the header is no UTF-8 text".into() } else { text.to_string() }
+}
+
 fn strings(batches: &[RecordBatch]) -> impl Iterator<Item = &str> {
     batches.iter().flat_map(|batch| batch.column(0).as_string::<i32>().iter().flatten())
 }
@@ -308,14 +348,28 @@ fn csv_text(text: &str, schema: &Schema) -> String {
         let (_, rest) = rest.split_once("expected ")?;
         let (expected, got) = rest.split_once(" got ")?;
         let got = got.strip_prefix("more than ").map_or_else(|| got.to_string(), |_| "more".to_string());
-        Some(format!("the row has {got} columns, the header {expected}"))
+        let columns = if got == "1" { "column" } else { "columns" };
+        Some(format!("the row has {got} {columns}, the header {expected}"))
     };
-    value_error().or_else(time_error).or_else(length_error).unwrap_or_else(|| text.to_string())
+    let utf8_error = || {
+        let (_, field) =
+            text.strip_prefix("Encountered invalid UTF-8 data for line ")?.split_once("and field ")?;
+        let column = schema.fields().get(field.parse::<usize>().ok()?.checked_sub(1)?)?.name();
+        Some(format!("column {column:?}: the value is no UTF-8 text"))
+    };
+    utf8_error()
+        .or_else(value_error)
+        .or_else(time_error)
+        .or_else(length_error)
+        .unwrap_or_else(|| text.to_string())
 }
 
 fn json_text(error: impl std::fmt::Display) -> String {
     // A record is decoded alone: where it stands in the file is said by others.
     let text = plain(error).replace(" at line 1 column ", " at column ");
+    if text.contains("valid UTF-8") || text.contains("non-UTF-8") {
+        return "the line is no UTF-8 text".into();
+    }
     if ["Not valid JSON", "Truncated record"].iter().any(|start| text.starts_with(start)) {
         return format!("{text}; NDJSON has one whole object on each line");
     }
