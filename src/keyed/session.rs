@@ -6,13 +6,32 @@
 use super::contents::Contents;
 use super::work::{Row, Taken, Working};
 use crate::state::BatchRows;
-use crate::watermark::END;
+
+/// The last tick of the session that a row would have for itself: the end of time if its end cannot be said in 64 bits.
+fn last_tick(time: i64, gap: i64) -> i64 {
+    time.saturating_add(gap - 1)
+}
 
 impl Working<'_> {
+    /// Takes a row that does nothing but make the only session of its key longer, if it is one. Most rows are.
+    #[inline]
+    pub(crate) fn extend_session(&mut self, row: usize, key: u32, time: i64, gap: i64) -> bool {
+        let &[id] = self.shard.panes.of_key(key) else { return false };
+        let pane = self.shard.panes.get_mut(id);
+        let last = last_tick(time, gap);
+        let apart = time > pane.last.saturating_add(1) || pane.first > last.saturating_add(1);
+        if apart || pane.due || pane.frozen {
+            return false;
+        }
+        (pane.first, pane.last) = (pane.first.min(time), pane.last.max(last));
+        (pane.news, pane.filled) = (true, true);
+        self.pending.push(row, pane.slot);
+        true
+    }
+
     /// A row of a session.
     pub(crate) fn session_row(&mut self, row: Row, gap: i64, rows: &BatchRows<'_>) -> Taken {
-        let (first, last) = (row.time, row.time.saturating_add(gap - 1));
-        let last = if row.time > i64::MAX - gap { END } else { last };
+        let (first, last) = (row.time, last_tick(row.time, gap));
         let panes = &self.shard.panes;
         let ids = panes.of_key(row.key);
         let from = ids.partition_point(|&id| panes.get(id).last.saturating_add(1) < first);

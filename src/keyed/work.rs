@@ -21,7 +21,7 @@ use super::shard::Shard;
 use super::timers::Entry;
 use super::{Call, Spec};
 use crate::accumulator::Columns;
-use crate::block::Block;
+use crate::block::{BLOCK, Block};
 use crate::error::{Error, Result};
 use crate::fire::Firing;
 use crate::key::Keys;
@@ -31,9 +31,6 @@ use crate::route::MORSEL;
 use crate::state::BatchRows;
 use crate::trigger::Rule;
 use crate::watermark::{END, NONE};
-
-/// So many panes are fetched from memory at a time.
-const TOUCHED: usize = 64;
 
 /// A batch on its way to the shards.
 pub(crate) struct Arrivals<'a> {
@@ -79,6 +76,8 @@ pub(crate) struct Working<'a> {
     /// What has been taken out of the queue, as far as it is due by `due_to`; the next one is the last.
     due: Vec<Entry>,
     due_to: i64,
+    /// Whether a session that only gets longer has nothing else to do.
+    extends: bool,
     windows: Vec<(i64, i64)>,
 }
 
@@ -112,6 +111,9 @@ impl<'a> Working<'a> {
             not_before: watermark,
             due: Vec::new(),
             due_to: NONE,
+            extends: call.spec.assigner.is_session()
+                && call.spec.trigger.when == Rule::EventTime
+                && !call.spec.keeps_rows(),
             windows: Vec::new(),
         }
     }
@@ -124,26 +126,33 @@ impl<'a> Working<'a> {
             buffer.enter(&batch.passage.batch);
         }
         let mut slots = Vec::new();
-        for blocks in batch.mine.chunks(MORSEL / 64) {
+        for blocks in batch.mine.chunks(MORSEL / BLOCK) {
             self.shard.keys.assign(batch.keys, 0, blocks, &mut slots);
             self.look_ahead(blocks.last().map_or(NONE, |block| batch.watermarks[block.end() - 1]));
-            for (place, (row, &key)) in blocks.iter().flat_map(Block::iter).zip(&slots).enumerate() {
-                if place % TOUCHED == 0 {
-                    self.shard.panes.touch_keys(&slots[place..slots.len().min(place + TOUCHED)]);
+            let mut from = 0;
+            for block in blocks {
+                let keys = &slots[from..from + block.len()];
+                from += keys.len();
+                self.shard.panes.touch_keys(keys);
+                for (row, &key) in block.iter().zip(keys) {
+                    let (time, watermark) = (rows.times[row], batch.watermarks[row]);
+                    if watermark > self.watermark {
+                        self.advance(watermark);
+                    }
+                    if self.extends && self.extend_session(row, key, time, batch.gaps.of(row)) {
+                        judgement.counts.taken += 1;
+                        judgement.counts.late_taken += u64::from(self.passed(time));
+                        continue;
+                    }
+                    let arrival = rows.first_arrival + row as u64;
+                    let delta = batch.deltas.and_then(|deltas| deltas[row]);
+                    let row = Row { row, key, time, arrival, delta };
+                    let taken = match self.spec.assigner.is_session() {
+                        true => self.session_row(row, batch.gaps.of(row.row), &rows),
+                        false => self.aligned_row(row, &rows),
+                    };
+                    judgement.note(taken, row, watermark, self.spec.knows_late());
                 }
-                let watermark = batch.watermarks[row];
-                if watermark > self.watermark {
-                    self.advance(watermark);
-                }
-                let time = rows.times[row];
-                let arrival = rows.first_arrival + row as u64;
-                let delta = batch.deltas.and_then(|deltas| deltas[row]);
-                let row = Row { row, key, time, arrival, delta };
-                let taken = match self.spec.assigner.is_session() {
-                    true => self.session_row(row, batch.gaps.of(row.row), &rows),
-                    false => self.aligned_row(row, &rows),
-                };
-                judgement.note(taken, row, watermark, self.spec.knows_late());
             }
         }
         self.flush(&rows);
