@@ -333,11 +333,9 @@ impl KeyedProcess for MatchPairs {
 
     fn restore(&self, saved: &ArrayRef) -> Result<Vec<Self::State>> {
         let saved = Record::of(saved).map_err(unsaved)?;
-        let started = saved.optional::<Int64Type>("started").map_err(unsaved)?;
+        let started = saved.numbers::<Int64Type>("started").map_err(unsaved)?;
         let rows = self.starts.restore(saved.column("row").map_err(unsaved)?).map_err(unsaved)?;
-        let request =
-            |(started, row): (Option<i64>, Bytes)| started.map(|started| OpenRequest { started, row });
-        Ok(started.iter().zip(rows).map(request).collect())
+        Ok(started.iter().zip(rows).map(|(&started, row)| Some(OpenRequest { started, row })).collect())
     }
 
     fn heap_size(&self, state: &Self::State) -> usize {

@@ -84,6 +84,13 @@ impl Standing {
             _ => WatermarkMerge::restore(Reactivation::AtOnce, watermark, &states.collect::<Vec<_>>())?,
         };
         let restored = Standing { progress, merge, watermark, places };
+        for (number, (progress, &merged_as)) in restored.progress.iter().zip(merged_as).enumerate() {
+            let own = progress.watermark();
+            let (active, single) = (!progress.merge.is_idle(), restored.progress.len() == 1);
+            if !single && (merged_as > own || active && merged_as < own) {
+                return Err(format!("input {number} is at {own} and cannot count as {merged_as}"));
+            }
+        }
         match restored.merged() == watermark {
             true => Ok(restored),
             false => Err(format!("the merged watermark cannot be {watermark}")),

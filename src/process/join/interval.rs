@@ -163,6 +163,9 @@ pub struct IntervalJoin {
     schema: SchemaRef,
 }
 
+/// More rows of a key than there will ever be.
+const MOST_ARRIVALS: u64 = 1 << 62;
+
 /// The rows of a key that may still find a partner.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalState {
@@ -193,12 +196,15 @@ impl IntervalJoin {
     }
 
     /// Rows of one side, out of a snapshot.
-    fn kept(&self, input: usize, saved: &ArrayRef) -> Checked<VecDeque<Kept>> {
+    fn restore_side(&self, input: usize, saved: &ArrayRef) -> Checked<VecDeque<Kept>> {
         let rows = self.sides.of(input);
         let saved = Record::of(saved)?;
         let (times, arrivals) =
             (saved.numbers::<Int64Type>("time")?, saved.numbers::<UInt64Type>("arrival")?);
         let matched = saved.flags("matched")?;
+        if !times.is_sorted() {
+            return Err("rows are not kept in order of time".into());
+        }
         let rows = rows.restore(saved.column("row")?)?;
         let kept = times.iter().zip(arrivals).zip(matched.values()).zip(rows);
         let kept = kept.map(|(((&time, &arrival), matched), row)| Kept { time, arrival, row, matched });
@@ -317,10 +323,14 @@ impl KeyedProcess for IntervalJoin {
     fn restore(&self, saved: &ArrayRef) -> Result<Vec<IntervalState>> {
         let restore = || {
             let saved = Record::of(saved)?;
-            let side =
-                |name: &str, input: usize| each_list(saved.column(name)?, |rows| self.kept(input, rows));
+            let side = |name: &str, input: usize| {
+                each_list(saved.column(name)?, |rows| self.restore_side(input, rows))
+            };
             let (left, right) = (side("left", 0)?, side("right", 1)?);
             let arrivals = saved.numbers::<UInt64Type>("arrivals")?;
+            if let Some(arrivals) = arrivals.iter().find(|&&arrivals| arrivals > MOST_ARRIVALS) {
+                return Err(format!("{arrivals} rows cannot have come"));
+            }
             let states = left.into_iter().zip(right).zip(arrivals);
             Ok(states
                 .map(|((left, right), &arrivals)| IntervalState { kept: [left, right], arrivals })

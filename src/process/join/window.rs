@@ -229,7 +229,11 @@ impl KeyedProcess for WindowJoin {
             };
             let sides =
                 side("left", 0)?.into_iter().zip(side("right", 1)?).map(|(left, right)| [left, right]);
-            Ok(WindowState(windows.numbers::<Int64Type>("last")?.iter().copied().zip(sides).collect()))
+            let lasts = windows.numbers::<Int64Type>("last")?;
+            match lasts.iter().all(|&last| self.grid.last(last) == last) && lasts.is_sorted_by(|a, b| a < b) {
+                true => Ok(WindowState(lasts.iter().copied().zip(sides).collect())),
+                false => Err(format!("{lasts:?} are not the last times of windows")),
+            }
         })
         .map_err(unsaved)
     }
