@@ -107,7 +107,7 @@ fn every_bit_of_states_and_timers_counts() {
 #[test]
 fn every_bit_of_the_ready_made_counts() {
     let pairs = || {
-        let pairs = match_pairs(input(&rows(), PARTITIONS, 8)).event("event", "start", "end");
+        let pairs = match_pairs(input(&rows(), PARTITIONS, 8)).event("event", ["start"], ["end"]);
         pairs.abandon_after(MS(60)).start_columns(["note"]).build().unwrap()
     };
     let mut operator = pairs();

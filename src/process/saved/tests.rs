@@ -25,7 +25,7 @@ fn input(partitions: usize) -> Input {
 
 /// Requests of one key each: what the events are called starts them.
 fn pairs(partitions: usize) -> ProcessOperator<MatchPairs> {
-    let pairs = match_pairs(input(partitions)).event("event", "a", "z").start_columns(["event"]);
+    let pairs = match_pairs(input(partitions)).event("event", ["a"], ["z"]).start_columns(["event"]);
     pairs.abandon_after(MS(60)).build().unwrap()
 }
 
