@@ -204,8 +204,10 @@ impl Standing {
     /// Turns an input's watermark before each row into that of all inputs.
     fn judge(&self, input: usize, watermarks: &mut [i64]) {
         let (floor, others) = (self.merge.merged(), self.merge.others_minimum(input));
+        // one that sleeps or has ended does not count, however far it has come by itself
+        let counts = self.merge.status(input) == PartitionStatus::Active;
         for watermark in watermarks {
-            *watermark = floor.max(others.min(*watermark));
+            *watermark = if counts { floor.max(others.min(*watermark)) } else { floor };
         }
     }
 }

@@ -380,3 +380,19 @@ fn nothing_is_near_a_time_beyond_the_ends() {
     assert!(operator.finish().unwrap().is_empty());
     assert_eq!(operator.metrics().keys, 0);
 }
+
+/// The left side sleeps with a row at 50, and the right one has ended: the merged watermark is 50 - 10 - 1, for right rows too.
+#[test]
+fn rows_of_a_side_that_has_ended_are_judged_like_any_others() {
+    let given = |side, time| Given { side, time, key: None };
+    let all = batch(&[given(0, 50), given(1, 45), given(1, 39)]);
+    let [left, right] = inputs(&all);
+    let mut operator = interval_join(left, right).between(MS(-20), MS(20)).build().unwrap();
+    assert!(operator.push(Side::Left, 0, &all.slice(0, 1)).unwrap().is_empty());
+    assert!(operator.mark_idle(Side::Left, 0).unwrap().is_empty());
+    assert!(operator.finish_side(Side::Right).unwrap().is_empty());
+    assert_eq!(operator.current_watermark(), 39);
+    let output = operator.push(Side::Right, 0, &all.slice(1, 2)).unwrap();
+    assert_eq!((output.fired[0].num_rows(), lines(&output.right_late)), (1, vec!["39 - 2 39".into()]));
+    operator.validate();
+}

@@ -118,7 +118,8 @@ fn call(u: &mut Unstructured<'_>, inputs: &[Spec], maker: &mut Maker<'_>) -> Res
     Ok(match u.int_in_range(0..=19)? {
         0 => Call::Of(input, Op::MarkIdle(p)),
         1 => Call::Of(input, Op::MarkActive(p)),
-        2 | 3 => Call::All(Op::AdvanceClock(maker.reading(u)?)),
+        // timers of the model take the lowest reading for none
+        2 | 3 => Call::All(Op::AdvanceClock(maker.reading(u)?.max(i64::MIN + 1))),
         4 => Call::All(Op::EmitWatermarks),
         5 if u.ratio(1, 4)? => Call::Of(input, Op::FinishPartition(p)),
         6..=8 => {
