@@ -53,8 +53,7 @@ fn attempt(u: &mut Unstructured<'_>) -> Result<()> {
         column(&time_type, &pick(|row| row.0), &flags(|row| row.1)),
         column(&ingest_type, &pick(|row| row.2), &flags(|row| row.3)),
     ];
-    let batch =
-        RecordBatch::try_new(schema.clone(), columns).expect("columns fit").slice(from, rows.len() - from);
+    let batch = RecordBatch::try_new(schema.clone(), columns).expect("columns fit").slice(from, rows.len() - from);
     let mut builder = WindowOperator::builder(schema)
         .event_time("ts")
         .event_time_unit(TimeUnit::Millisecond)

@@ -13,8 +13,7 @@ use libfuzzer_sys::fuzz_target;
 fn data_type(u: &mut Unstructured<'_>, depth: usize) -> Result<DataType> {
     use DataType::*;
     let unit = |u: &mut Unstructured<'_>| {
-        u.choose(&[TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond])
-            .copied()
+        u.choose(&[TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond]).copied()
     };
     Ok(match u.int_in_range(0..=18)? {
         0 => Int64,
