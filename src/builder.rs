@@ -4,7 +4,7 @@ mod described;
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, TimeUnit};
 
 use crate::accumulator::{self, Call, check_by, output_type};
 use crate::aggregate::Aggregate;
@@ -80,10 +80,11 @@ pub(crate) struct Parts {
     pub(crate) description: String,
 }
 
-impl WindowOperatorBuilder {
-    pub(crate) fn new(schema: SchemaRef) -> Self {
+/// Windows over an input that has been described already, as those of [`process`](crate::process) are.
+impl From<Input> for WindowOperatorBuilder {
+    fn from(input: Input) -> Self {
         WindowOperatorBuilder {
-            input: Input::new(schema),
+            input,
             window: None,
             allowed_lateness: TimeDelta::ZERO,
             late_firing: LateFiring::default(),
@@ -101,7 +102,9 @@ impl WindowOperatorBuilder {
             seed: 0,
         }
     }
+}
 
+impl WindowOperatorBuilder {
     /// The column that holds each row's own time: Timestamp of any unit, Date32, Date64, or Int64 with a declared unit.
     pub fn event_time(mut self, column: impl Into<String>) -> Self {
         self.input = self.input.event_time(column);

@@ -9,6 +9,7 @@ use crate::builder::{Parts, WindowOperatorBuilder};
 use crate::error::{Error, Result};
 use crate::event_time::Admitted;
 use crate::fire::{self, Firing, LateFiring};
+use crate::input::Input;
 use crate::key::BatchKeys;
 use crate::keyed::{self, Gaps, Keyed, Shard, Spec};
 use crate::metrics::{Metrics, RowCounts};
@@ -115,7 +116,7 @@ impl std::fmt::Debug for WindowOperator {
 impl WindowOperator {
     /// Starts the description of an operator for batches of this schema.
     pub fn builder(schema: SchemaRef) -> WindowOperatorBuilder {
-        WindowOperatorBuilder::new(schema)
+        Input::new(schema).into()
     }
 
     pub(crate) fn new(kind: Kind, parts: Parts) -> Result<Self> {

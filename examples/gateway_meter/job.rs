@@ -11,11 +11,8 @@
 //! Rows go down the row first, and then the watermark: so nothing that was in time above is late below.
 
 use std::error::Error;
-use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_array::RecordBatch;
 use highwater::process::{MatchPairs, ProcessOperator, match_pairs};
 use highwater::watermark::WatermarkStrategy;
 use highwater::{
@@ -77,8 +74,9 @@ struct Plan {
 
 impl Plan {
     fn new(partitions: usize, threads: usize) -> Result<Self> {
+        use Kind::{ModelError, RequestCompleted, RequestStarted};
         let minute = TimeDelta::from_mins(1);
-        let events = Input::new(phased_schema()?)
+        let events = Input::new(to_batch(&[])?.schema())
             .event_time("ts")
             .key("request_id")
             .partitions(partitions)
@@ -86,7 +84,7 @@ impl Plan {
             .idle_timeout(minute)
             .future_guard(FutureGuard::clock(minute));
         let requests = match_pairs(events)
-            .event(PHASE, "start", "end")
+            .event("event", [RequestStarted.name()], [RequestCompleted.name(), ModelError.name()])
             .abandon_after(TimeDelta::from_mins(5))
             .start_columns(["tenant_id", "model"])
             .end_columns(["event", "prompt_tokens", "completion_tokens", "latency_ms"])
@@ -166,8 +164,7 @@ impl Job {
 
     /// Takes in events of several partitions.
     pub(crate) fn push(&mut self, batches: &[(usize, RecordBatch)]) -> Result<Results> {
-        let phased = batches.iter().map(|(partition, batch)| Ok((*partition, with_phase(batch)?)));
-        let output = self.requests.push_all(&phased.collect::<Result<Vec<_>>>()?)?;
+        let output = self.requests.push_all(batches)?;
         self.pass_on(output)
     }
 
@@ -189,24 +186,4 @@ impl Job {
         let Output { fired, rejected, .. } = requests;
         Ok(Results { requests: fired, rejected, charges: charged.fired, bills, errors, latency, slowest })
     }
-}
-
-/// The column that says whether an event starts or ends a request: two kinds of events end one.
-const PHASE: &str = "phase";
-
-fn phased_schema() -> Result<SchemaRef> {
-    Ok(with_phase(&to_batch(&[])?)?.schema())
-}
-
-fn with_phase(events: &RecordBatch) -> Result<RecordBatch> {
-    let phase = |kind: Option<&str>| match kind {
-        Some(kind) if kind == Kind::RequestStarted.name() => "start",
-        _ => "end",
-    };
-    let phases = StringArray::from_iter_values(events["event"].as_string::<i32>().iter().map(phase));
-    let mut fields = events.schema().fields().to_vec();
-    fields.push(Arc::new(Field::new(PHASE, DataType::Utf8, false)));
-    let mut columns = events.columns().to_vec();
-    columns.push(Arc::new(phases));
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }

@@ -9,7 +9,7 @@ use arrow_select::interleave::interleave;
 
 use super::grid::Tumbling;
 use super::stored::unsaved;
-use super::{Keyed, KeyedProcess, Position, ProcessLimits, ProcessOperator, Results, Rows, Timer};
+use super::{Keyed, KeyedProcess, OperatorBuilder, Position, ProcessOperator, Results, Rows, Timer};
 use crate::error::{Error, Result};
 use crate::input::{Input, missing};
 use crate::snapshot::{Record, each_list, lists, record};
@@ -55,24 +55,17 @@ use crate::watermark::NONE;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn deduplicate(input: Input) -> DeduplicateBuilder {
-    DeduplicateBuilder {
-        input,
-        scope: None,
-        lateness: TimeDelta::ZERO,
-        threads: 1,
-        limits: ProcessLimits::default(),
-    }
+    OperatorBuilder::new(DeduplicatePlan { scope: None, lateness: TimeDelta::ZERO }, [input])
 }
 
 /// Builds what [`deduplicate`] describes; everything is checked in [`build`](DeduplicateBuilder::build).
+pub type DeduplicateBuilder = OperatorBuilder<DeduplicatePlan, 1>;
+
+/// What is to be a duplicate.
 #[derive(Clone, Debug)]
-#[must_use]
-pub struct DeduplicateBuilder {
-    input: Input,
+pub struct DeduplicatePlan {
     scope: Option<Wanted>,
     lateness: TimeDelta,
-    threads: usize,
-    limits: ProcessLimits,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,27 +77,17 @@ enum Wanted {
 impl DeduplicateBuilder {
     /// Rows of a key whose times are less than this apart are duplicates.
     pub fn within(mut self, horizon: impl Into<TimeDelta>) -> Self {
-        self.scope = Some(Wanted::Horizon(horizon.into()));
+        self.process.scope = Some(Wanted::Horizon(horizon.into()));
         self
     }
     /// Rows of a key in the same tumbling window of this size are duplicates; windows are aligned to the epoch plus `offset`.
     pub fn in_window(mut self, size: impl Into<TimeDelta>, offset: impl Into<TimeDelta>) -> Self {
-        self.scope = Some(Wanted::Window { size: size.into(), offset: offset.into() });
+        self.process.scope = Some(Wanted::Window { size: size.into(), offset: offset.into() });
         self
     }
     /// How long what has passed is remembered for late rows; by default not at all.
     pub fn allowed_lateness(mut self, lateness: impl Into<TimeDelta>) -> Self {
-        self.lateness = lateness.into();
-        self
-    }
-    /// How many threads may be used; by default one. The answer is the same.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-    /// How much may be held.
-    pub fn limits(mut self, limits: ProcessLimits) -> Self {
-        self.limits = limits;
+        self.process.lateness = lateness.into();
         self
     }
 
@@ -114,14 +97,14 @@ impl DeduplicateBuilder {
     /// Those of the input; neither horizon nor window, or one that is not a positive whole number of ticks; a lateness that is
     /// negative or not a whole number of them.
     pub fn build(self) -> Result<ProcessOperator<Deduplicate>> {
-        let ticks = self.input.check()?.ticks;
-        let scope = match self.scope.ok_or_else(|| missing("deduplicate", "within or in_window"))? {
+        let ticks = self.inputs[0].check()?.ticks;
+        let plan = &self.process;
+        let scope = match plan.scope.ok_or_else(|| missing("deduplicate", "within or in_window"))? {
             Wanted::Horizon(horizon) => Scope::Horizon(ticks.length("horizon", horizon)?),
             Wanted::Window { size, offset } => Scope::Window(Tumbling::new(size, offset, &ticks)?),
         };
-        let lateness = ticks.tolerance("allowed_lateness", self.lateness)?;
-        let process = Deduplicate { scope, lateness };
-        ProcessOperator::builder(process, self.input).threads(self.threads).limits(self.limits).build()
+        let lateness = ticks.tolerance("allowed_lateness", plan.lateness)?;
+        self.with(Deduplicate { scope, lateness }).build()
     }
 }
 

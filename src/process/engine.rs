@@ -13,9 +13,12 @@ use super::spread::Spread;
 use super::standing::{Job, Prepared, Standing};
 use super::{KeyedProcess, Results};
 use crate::error::{Error, Result};
+use crate::event_time::Admitted;
 use crate::input::{Input, Source};
+use crate::output::Output;
 use crate::partition::Workers;
 use crate::progress::{Judged, Progress, Signal};
+use crate::watermark::NONE;
 
 /// Results of a call are spread over batches of at most this many rows.
 const MAX_ROWS: usize = if cfg!(test) { 64 } else { 1 << 18 };
@@ -42,6 +45,12 @@ pub(crate) struct Totals {
     pub(crate) counters: Vec<u64>,
     pub(crate) results: u64,
     pub(crate) fired: u64,
+}
+
+/// The batches of a call, checked.
+struct Coming {
+    batches: Vec<(Prepared, Admitted)>,
+    rows: usize,
 }
 
 /// What a call gives: results, and by input what was handed back.
@@ -102,25 +111,8 @@ impl<P: KeyedProcess> Engine<P> {
         &mut self,
         batches: impl Iterator<Item = (usize, usize, &'a RecordBatch)>,
     ) -> Result<Given> {
-        let clock = self.standing.clock();
-        let batches: Vec<_> = batches.collect();
-        let prepare = |&(input, partition, batch): &(usize, usize, &RecordBatch)| {
-            let admitted = self.sources[input].admit(partition, batch, clock)?;
-            let keys = self.sources[input].keys.prepare(&admitted.batch)?;
-            Ok((Prepared { input, partition, keys, taken: 0 }, admitted))
-        };
-        let prepared = self.workers.map(&batches, prepare).into_iter().collect::<Result<Vec<_>>>()?;
-        let rows = prepared.iter().map(|(_, admitted)| admitted.times.len()).sum();
-        self.call(rows, |engine, given| {
-            let mut jobs = Vec::with_capacity(prepared.len());
-            for (batch, mut admitted) in prepared {
-                given.rejected[batch.input].extend(admitted.rejected.take());
-                let on_the_way = (&engine.sources[batch.input], &mut engine.spread);
-                engine.standing.observe(batch, admitted, on_the_way, &mut jobs);
-            }
-            engine.run(&jobs)?;
-            Ok(jobs)
-        })
+        let coming = self.prepare(batches)?;
+        self.call(coming.rows, |engine, given| engine.take(coming, given))
     }
 
     /// News of an input that is no row; the clock is one for all inputs.
@@ -133,20 +125,72 @@ impl<P: KeyedProcess> Engine<P> {
             Progress::check(signal, &self.sources[input])?;
         }
         self.call(0, |engine, _| {
-            let before = engine.standing.clock();
-            for input in inputs {
-                engine.standing.apply(input, signal, &engine.sources[input]);
-            }
-            if let Some(now) = engine.standing.clock().filter(|&now| before != Some(now)) {
-                engine.fire(Kind::Clock, now, engine.standing.watermark)?;
-            }
-            let merged = engine.standing.merged();
-            if merged > engine.standing.watermark {
-                engine.standing.watermark = merged;
-                engine.fire(Kind::EventTime, merged, merged)?;
-            }
+            engine.apply(inputs, signal)?;
             Ok(vec![])
         })
+    }
+
+    /// Takes in results of the operator before, and then its watermark.
+    pub(crate) fn push_results(
+        &mut self,
+        input: usize,
+        partition: usize,
+        results: &Output,
+        watermark: i64,
+    ) -> Result<Given> {
+        let signal = Signal::Watermark { partition, watermark };
+        Progress::check(signal, &self.sources[input])?;
+        let coming = self.prepare(results.fired.iter().map(|batch| (input, partition, batch)))?;
+        self.call(coming.rows, |engine, given| {
+            let jobs = engine.take(coming, given)?;
+            if watermark != NONE {
+                engine.apply(std::iter::once(input), signal)?;
+            }
+            Ok(jobs)
+        })
+    }
+
+    /// Checks batches and sorts out rows without a usable time; changes nothing.
+    fn prepare<'a>(&self, batches: impl Iterator<Item = (usize, usize, &'a RecordBatch)>) -> Result<Coming> {
+        let clock = self.standing.clock();
+        let (sources, batches) = (&self.sources, batches.collect::<Vec<_>>());
+        let prepare = |&(input, partition, batch): &(usize, usize, &RecordBatch)| {
+            let admitted = sources[input].admit(partition, batch, clock)?;
+            let keys = sources[input].keys.prepare(&admitted.batch)?;
+            Ok((Prepared { input, partition, keys, taken: 0 }, admitted))
+        };
+        let batches = self.workers.map(&batches, prepare).into_iter().collect::<Result<Vec<_>>>()?;
+        let rows = batches.iter().map(|(_, admitted)| admitted.times.len()).sum();
+        Ok(Coming { batches, rows })
+    }
+
+    /// The way of the rows of one call.
+    fn take(&mut self, coming: Coming, given: &mut Given) -> Result<Vec<Job>> {
+        let mut jobs = Vec::with_capacity(coming.batches.len());
+        for (batch, mut admitted) in coming.batches {
+            given.rejected[batch.input].extend(admitted.rejected.take());
+            let on_the_way = (&self.sources[batch.input], &mut self.spread);
+            self.standing.observe(batch, admitted, on_the_way, &mut jobs);
+        }
+        self.run(&jobs)?;
+        Ok(jobs)
+    }
+
+    /// Moves the watermarks by a signal that makes sense, and fires what that makes due.
+    fn apply(&mut self, inputs: impl Iterator<Item = usize>, signal: Signal) -> Result<()> {
+        let before = self.standing.clock();
+        for input in inputs {
+            self.standing.apply(input, signal, &self.sources[input]);
+        }
+        if let Some(now) = self.standing.clock().filter(|&now| before != Some(now)) {
+            self.fire(Kind::Clock, now, self.standing.watermark)?;
+        }
+        let merged = self.standing.merged();
+        if merged > self.standing.watermark {
+            self.standing.watermark = merged;
+            self.fire(Kind::EventTime, merged, merged)?;
+        }
+        Ok(())
     }
 
     /// Does `work`, gathers what it gives, and takes everything back if anything fails.

@@ -27,6 +27,7 @@ mod timers;
 mod order;
 
 // What a user builds.
+mod builder;
 mod operator;
 mod two_inputs;
 mod metrics;
@@ -42,16 +43,17 @@ mod grid;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
+pub use builder::{OperatorBuilder, ProcessOperatorBuilder, TwoInputOperatorBuilder};
 pub use context::{Keyed, Position, Row, Rows, Timer};
-pub use deduplicate::{Deduplicate, DeduplicateBuilder, Passed, deduplicate};
+pub use deduplicate::{Deduplicate, DeduplicateBuilder, DeduplicatePlan, Passed, deduplicate};
 pub use join::{
-    IntervalJoin, IntervalJoinBuilder, IntervalState, Joined, WindowJoin, WindowJoinBuilder, WindowState,
-    interval_join, window_join,
+    IntervalJoin, IntervalJoinBuilder, IntervalPlan, IntervalState, JoinPlan, Joined, WindowJoin,
+    WindowJoinBuilder, WindowPlan, WindowState, interval_join, window_join,
 };
 pub use metrics::{InputMetrics, ProcessLimits, ProcessMetrics};
-pub use operator::{ProcessOperator, ProcessOperatorBuilder};
-pub use pairs::{MatchPairs, MatchPairsBuilder, OpenRequest, Pair, match_pairs};
-pub use two_inputs::{Side, TwoInputOperator, TwoInputOperatorBuilder, TwoInputOutput};
+pub use operator::ProcessOperator;
+pub use pairs::{MatchPairs, MatchPairsBuilder, MatchPairsPlan, OpenRequest, Pair, match_pairs};
+pub use two_inputs::{Side, TwoInputOperator, TwoInputOutput};
 
 use crate::error::Result;
 

@@ -3,9 +3,9 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::KeyedProcess;
 use super::engine::{Engine, Given};
-use super::metrics::{ProcessLimits, ProcessMetrics};
+use super::metrics::ProcessMetrics;
+use super::{KeyedProcess, OperatorBuilder, ProcessOperatorBuilder};
 use crate::error::Result;
 use crate::input::Input;
 use crate::output::Output;
@@ -20,37 +20,6 @@ pub struct ProcessOperator<P: KeyedProcess> {
     pub(super) engine: Engine<P>,
 }
 
-/// Builds a [`ProcessOperator`]; everything is checked in [`build`](ProcessOperatorBuilder::build).
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct ProcessOperatorBuilder<P> {
-    process: P,
-    input: Input,
-    threads: usize,
-    limits: ProcessLimits,
-}
-
-impl<P: KeyedProcess> ProcessOperatorBuilder<P> {
-    /// How many threads may be used; by default one. The answer is the same.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-    /// How much may be held.
-    pub fn limits(mut self, limits: ProcessLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-    /// Checks everything and makes the operator.
-    ///
-    /// # Errors
-    /// Those of the input, and of the process's own output schema.
-    pub fn build(self) -> Result<ProcessOperator<P>> {
-        let engine = Engine::new(self.process, &[self.input], self.threads, self.limits)?;
-        Ok(ProcessOperator { engine })
-    }
-}
-
 impl<P: KeyedProcess> std::fmt::Debug for ProcessOperator<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProcessOperator").field("metrics", &self.metrics()).finish_non_exhaustive()
@@ -60,7 +29,7 @@ impl<P: KeyedProcess> std::fmt::Debug for ProcessOperator<P> {
 impl<P: KeyedProcess> ProcessOperator<P> {
     /// Starts the description of an operator.
     pub fn builder(process: P, input: Input) -> ProcessOperatorBuilder<P> {
-        ProcessOperatorBuilder { process, input, threads: 1, limits: ProcessLimits::default() }
+        OperatorBuilder::new(process, [input])
     }
 
     /// Takes in rows of one partition.
@@ -79,6 +48,47 @@ impl<P: KeyedProcess> ProcessOperator<P> {
     /// As [`push`](ProcessOperator::push); one bad batch, and none is taken.
     pub fn push_all(&mut self, batches: &[(usize, RecordBatch)]) -> Result<Output> {
         self.engine.push(batches.iter().map(|(partition, batch)| (0, *partition, batch))).map(output)
+    }
+
+    /// Takes in what the operator before this one gave in a call, and then its watermark: rows first, so that no result is
+    /// late for what follows. As [`WindowOperator::push_results`](crate::WindowOperator::push_results).
+    ///
+    /// The first busy minute of each tenant in an hour:
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampSecondArray};
+    /// # use highwater::process::deduplicate;
+    /// # use highwater::{Aggregate, Input, TimeDelta, Window, WindowOperator, watermark::WatermarkStrategy};
+    /// # let batch = RecordBatch::try_from_iter([
+    /// #     ("ts", Arc::new(TimestampSecondArray::from(vec![1, 2, 61, 200])) as ArrayRef),
+    /// #     ("tenant", Arc::new(StringArray::from(vec!["acme", "globex", "acme", "acme"])) as _),
+    /// # ])?;
+    /// let mut minutes = WindowOperator::builder(batch.schema())
+    ///     .event_time("ts")
+    ///     .key("tenant")
+    ///     .window(Window::tumbling(TimeDelta::from_mins(1)))
+    ///     .watermark(WatermarkStrategy::ascending())
+    ///     .aggregate(Aggregate::count_all().alias("requests"))
+    ///     .window_time_column(true)
+    ///     .build()?;
+    /// let results = Input::new(minutes.output_schema())
+    ///     .event_time("window_time")
+    ///     .key("tenant")
+    ///     .watermark(WatermarkStrategy::explicit());
+    /// let mut first = deduplicate(results).in_window(TimeDelta::from_hours(1), TimeDelta::ZERO).build()?;
+    /// let output = minutes.push(0, &batch)?;
+    /// let output = first.push_results(0, &output, minutes.current_watermark())?;
+    /// // the watermark is 199 s: acme has had requests in minutes 0 and 1, globex in minute 0
+    /// assert_eq!(output.fired[0]["tenant"].as_ref(), &StringArray::from(vec!["acme", "globex"]));
+    /// assert_eq!(first.current_watermark(), 199);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`push`](ProcessOperator::push) and [`advance_watermark`](ProcessOperator::advance_watermark); nothing is taken then.
+    pub fn push_results(&mut self, partition: usize, results: &Output, watermark: i64) -> Result<Output> {
+        self.engine.push_results(0, partition, results, watermark).map(output)
     }
 
     /// Says that no more rows at or before `watermark` will come to a partition. [`END`](crate::watermark::END) finishes it.

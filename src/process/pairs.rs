@@ -9,7 +9,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::stored::{Bytes, Stored, is_text, two_sides, unsaved};
-use super::{Keyed, KeyedProcess, ProcessLimits, ProcessOperator, Results, Rows, Timer};
+use super::{Keyed, KeyedProcess, OperatorBuilder, ProcessOperator, Results, Rows, Timer};
 use crate::error::{Error, Result};
 use crate::input::{Input, find, missing};
 use crate::output::ticks_to_array;
@@ -43,17 +43,17 @@ const STATUS: &str = "status";
 /// use highwater::{Input, TimeDelta};
 ///
 /// let batch = RecordBatch::try_from_iter([
-///     ("ts", Arc::new(TimestampSecondArray::from(vec![0, 10, 25, 400])) as ArrayRef),
-///     ("request", Arc::new(StringArray::from(vec!["r1", "r2", "r1", "r3"])) as _),
-///     ("event", Arc::new(StringArray::from(vec!["start", "start", "end", "start"])) as _),
-///     ("tenant", Arc::new(StringArray::from(vec![Some("acme"), Some("globex"), None, Some("acme")])) as _),
+///     ("ts", Arc::new(TimestampSecondArray::from(vec![0, 10, 25, 30, 400])) as ArrayRef),
+///     ("request", Arc::new(StringArray::from(vec!["r1", "r2", "r1", "r0", "r3"])) as _),
+///     ("event", Arc::new(StringArray::from(vec!["start", "start", "failed", "ping", "start"])) as _),
+///     ("tenant", Arc::new(StringArray::from(vec![Some("acme"), Some("globex"), None, None, Some("acme")])) as _),
 /// ])?;
 /// let input = Input::new(batch.schema())
 ///     .event_time("ts")
 ///     .key("request")
 ///     .watermark(WatermarkStrategy::ascending());
 /// let mut pairs = match_pairs(input)
-///     .event("event", "start", "end")
+///     .event("event", ["start"], ["end", "failed"])
 ///     .abandon_after(TimeDelta::from_mins(5))
 ///     .start_columns(["tenant"])
 ///     .build()?;
@@ -66,64 +66,55 @@ const STATUS: &str = "status";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn match_pairs(input: Input) -> MatchPairsBuilder {
-    MatchPairsBuilder {
-        input,
-        event: None,
-        abandon_after: None,
-        start_columns: vec![],
-        end_columns: vec![],
-        threads: 1,
-        limits: ProcessLimits::default(),
-    }
+    OperatorBuilder::new(MatchPairsPlan::default(), [input])
 }
 
 /// Builds what [`match_pairs`] describes; everything is checked in [`build`](MatchPairsBuilder::build).
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct MatchPairsBuilder {
-    input: Input,
-    event: Option<[String; 3]>,
+pub type MatchPairsBuilder = OperatorBuilder<MatchPairsPlan, 1>;
+
+/// Which rows are to be matched, and what is to be kept of them.
+#[derive(Clone, Debug, Default)]
+pub struct MatchPairsPlan {
+    event: Option<(String, Marks)>,
     abandon_after: Option<TimeDelta>,
     start_columns: Vec<String>,
     end_columns: Vec<String>,
-    threads: usize,
-    limits: ProcessLimits,
+}
+
+/// What the column of events holds in rows that start a request, and in rows that end it.
+#[derive(Clone, Debug)]
+struct Marks {
+    starts: Vec<String>,
+    ends: Vec<String>,
 }
 
 impl MatchPairsBuilder {
-    /// The column that tells rows apart, and what it holds in a start and in an end row.
-    pub fn event(
+    /// The column that tells rows apart, and what it holds in rows that start a request and in rows that end it: one value of each
+    /// kind, or several.
+    pub fn event<S: Into<String>, E: Into<String>>(
         mut self,
         column: impl Into<String>,
-        start: impl Into<String>,
-        end: impl Into<String>,
+        starts: impl IntoIterator<Item = S>,
+        ends: impl IntoIterator<Item = E>,
     ) -> Self {
-        self.event = Some([column.into(), start.into(), end.into()]);
+        let starts = starts.into_iter().map(Into::into).collect();
+        let ends = ends.into_iter().map(Into::into).collect();
+        self.process.event = Some((column.into(), Marks { starts, ends }));
         self
     }
     /// How long after its start, in event time, an open request is abandoned.
     pub fn abandon_after(mut self, timeout: impl Into<TimeDelta>) -> Self {
-        self.abandon_after = Some(timeout.into());
+        self.process.abandon_after = Some(timeout.into());
         self
     }
     /// Columns of the start row that the record has. A name that is taken gets the prefix `start_`.
     pub fn start_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
-        self.start_columns.extend(columns.into_iter().map(Into::into));
+        self.process.start_columns.extend(columns.into_iter().map(Into::into));
         self
     }
     /// Columns of the end row that the record has. A name that is taken gets the prefix `end_`.
     pub fn end_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
-        self.end_columns.extend(columns.into_iter().map(Into::into));
-        self
-    }
-    /// How many threads may be used; by default one. The answer is the same.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-    /// How much may be held.
-    pub fn limits(mut self, limits: ProcessLimits) -> Self {
-        self.limits = limits;
+        self.process.end_columns.extend(columns.into_iter().map(Into::into));
         self
     }
 
@@ -131,10 +122,11 @@ impl MatchPairsBuilder {
     ///
     /// # Errors
     /// Those of the input; a missing or unknown column, an event column that is not text, a timeout that is negative or not a
-    /// whole number of ticks, start and end that are the same.
+    /// whole number of ticks, no value for starts or ends, one that is both.
     pub fn build(self) -> Result<ProcessOperator<MatchPairs>> {
-        let source = self.input.check()?;
-        let [column, start, end] = self.event.ok_or_else(|| missing("event", "a column, start and end"))?;
+        let (plan, source) = (&self.process, self.inputs[0].check()?);
+        let (column, marks) =
+            plan.event.clone().ok_or_else(|| missing("event", "a column, starts and ends"))?;
         let event = find(&source.schema, "event", &column)?;
         let data_type = source.schema.field(event).data_type();
         if !is_text(data_type) {
@@ -145,20 +137,23 @@ impl MatchPairsBuilder {
                 allowed: "Utf8, LargeUtf8, Utf8View, and dictionaries of these".into(),
             });
         }
-        if start == end {
+        if marks.starts.is_empty() || marks.ends.is_empty() {
+            return Err(missing("event", "values of starts and of ends"));
+        }
+        if let Some(both) = marks.starts.iter().find(|start| marks.ends.contains(start)) {
             return Err(Error::invalid(
                 "event",
-                format!("{start:?} for start and end"),
-                "two different values",
+                format!("{both:?} for start and end"),
+                "values that are one or the other",
             ));
         }
-        let timeout = self.abandon_after.ok_or_else(|| missing("abandon_after", "a duration"))?;
+        let timeout = plan.abandon_after.ok_or_else(|| missing("abandon_after", "a duration"))?;
         let stored = |parameter: &str, names: &[String]| {
             let columns = names.iter().map(|name| find(&source.schema, parameter, name));
             Stored::new(parameter, &source.schema, columns.collect::<Result<_>>()?)
         };
         let (starts, ends) =
-            (stored("start_columns", &self.start_columns)?, stored("end_columns", &self.end_columns)?);
+            (stored("start_columns", &plan.start_columns)?, stored("end_columns", &plan.end_columns)?);
         let mut reserved = vec![STARTED, ENDED, STATUS];
         reserved.extend(source.keys.fields.iter().map(|field| field.name().as_str()));
         let mut fields = two_sides(&reserved, [("start", &starts), ("end", &ends)], [false, true])?;
@@ -167,15 +162,14 @@ impl MatchPairsBuilder {
         fields.push(Field::new(STATUS, DataType::Utf8, false));
         let process = MatchPairs {
             event,
-            start,
-            end,
+            marks,
             timeout: source.ticks.tolerance("abandon_after", timeout)?,
             starts,
             ends,
             time_type: source.time_type.clone(),
             schema: Arc::new(Schema::new(fields)),
         };
-        ProcessOperator::builder(process, self.input).threads(self.threads).limits(self.limits).build()
+        self.with(process).build()
     }
 }
 
@@ -183,8 +177,7 @@ impl MatchPairsBuilder {
 #[derive(Debug)]
 pub struct MatchPairs {
     event: usize,
-    start: String,
-    end: String,
+    marks: Marks,
     timeout: i64,
     starts: Stored,
     ends: Stored,
@@ -232,10 +225,11 @@ impl MatchPairs {
     /// What each row is, and the rows of either kind.
     fn roles(&self, column: &ArrayRef) -> (Vec<Role>, Vec<u32>, Vec<u32>) {
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
-        let texts = [self.start.as_str(), self.end.as_str()];
+        let Marks { starts: of_starts, ends: of_ends } = &self.marks;
+        let texts: Vec<&str> = of_starts.iter().chain(of_ends).map(String::as_str).collect();
         let text = Texts::of(column, &texts);
         let roles = (0..column.len() as u32).map(|row| match text.of_row(row as usize) {
-            Some(0) => {
+            Some(mark) if mark < of_starts.len() => {
                 starts.push(row);
                 Role::Start(starts.len() - 1)
             }
@@ -316,10 +310,11 @@ impl KeyedProcess for MatchPairs {
     }
 
     fn describe(&self) -> String {
-        let MatchPairs { start, end, timeout, starts, ends, event, .. } = self;
+        let MatchPairs { marks, timeout, starts, ends, event, .. } = self;
+        let Marks { starts: of_starts, ends: of_ends } = marks;
         let (starts, ends) = (starts.describe(), ends.describe());
         format!(
-            "pairs of {start:?} and {end:?} in column {event} within {timeout} ticks; [{starts}], [{ends}]"
+            "pairs of {of_starts:?} and {of_ends:?} in column {event} within {timeout} ticks; [{starts}], [{ends}]"
         )
     }
 
@@ -333,11 +328,9 @@ impl KeyedProcess for MatchPairs {
 
     fn restore(&self, saved: &ArrayRef) -> Result<Vec<Self::State>> {
         let saved = Record::of(saved).map_err(unsaved)?;
-        let started = saved.optional::<Int64Type>("started").map_err(unsaved)?;
+        let started = saved.numbers::<Int64Type>("started").map_err(unsaved)?;
         let rows = self.starts.restore(saved.column("row").map_err(unsaved)?).map_err(unsaved)?;
-        let request =
-            |(started, row): (Option<i64>, Bytes)| started.map(|started| OpenRequest { started, row });
-        Ok(started.iter().zip(rows).map(request).collect())
+        Ok(started.iter().zip(rows).map(|(&started, row)| Some(OpenRequest { started, row })).collect())
     }
 
     fn heap_size(&self, state: &Self::State) -> usize {

@@ -34,9 +34,7 @@ impl<P: KeyedProcess> ProcessOperator<P> {
     /// # Errors
     /// [`Error::Snapshot`] if the process does not say how its states are saved.
     pub fn snapshot(&self) -> Result<Vec<u8>> {
-        let mut file = Vec::new();
-        self.snapshot_to(&mut file)?;
-        Ok(file)
+        self.engine.snapshot()
     }
 
     /// As [`snapshot`](ProcessOperator::snapshot), piece by piece to a writer.
@@ -52,9 +50,46 @@ impl<P: KeyedProcess> ProcessOperator<P> {
     ///
     /// # Errors
     /// [`Error::Snapshot`] for bytes that are not a whole snapshot of an operator with inputs and a process like these.
-    pub fn restore(mut self, snapshot: &[u8]) -> Result<Self> {
-        self.engine.restore(snapshot)?;
-        Ok(self)
+    pub fn restore(self, snapshot: &[u8]) -> Result<Self> {
+        Ok(ProcessOperator { engine: self.engine.restored(snapshot, false)? })
+    }
+
+    /// As [`restore`](ProcessOperator::restore), for inputs that have been dealt anew into another number of partitions: so any of
+    /// them may have any of the rows to come.
+    ///
+    /// The merged watermark stays what it is, and states and timers with it. Each partition starts at the lowest watermark of
+    /// those of its input that have not finished, and is idle if all of these are. What was counted is counted for partition 0.
+    ///
+    /// # Errors
+    /// As `restore`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, RecordBatch, TimestampSecondArray};
+    /// use highwater::process::deduplicate;
+    /// use highwater::watermark::WatermarkStrategy;
+    /// use highwater::{Input, TimeDelta};
+    ///
+    /// let batch = |ts: i64| {
+    ///     RecordBatch::try_from_iter([("ts", Arc::new(TimestampSecondArray::from(vec![ts])) as ArrayRef)])
+    /// };
+    /// let schema = batch(0)?.schema();
+    /// let build = |partitions| {
+    ///     let input = Input::new(schema.clone()).event_time("ts").partitions(partitions);
+    ///     let input = input.watermark(WatermarkStrategy::ascending());
+    ///     deduplicate(input).within(TimeDelta::from_mins(1)).build()
+    /// };
+    /// let mut operator = build(2)?;
+    /// operator.push(0, &batch(100)?)?;
+    /// operator.push(1, &batch(130)?)?;
+    /// let mut restored = build(5)?.restore_repartitioned(&operator.snapshot()?)?;
+    /// // less than a minute from 100, whatever partition it comes on
+    /// assert!(restored.push(4, &batch(140)?)?.is_empty());
+    /// assert_eq!(restored.metrics().counter("duplicates"), Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn restore_repartitioned(self, snapshot: &[u8]) -> Result<Self> {
+        Ok(ProcessOperator { engine: self.engine.restored(snapshot, true)? })
     }
 }
 
@@ -64,9 +99,7 @@ impl<P: KeyedProcess> TwoInputOperator<P> {
     /// # Errors
     /// As that.
     pub fn snapshot(&self) -> Result<Vec<u8>> {
-        let mut file = Vec::new();
-        self.snapshot_to(&mut file)?;
-        Ok(file)
+        self.engine.snapshot()
     }
 
     /// As [`ProcessOperator::snapshot_to`].
@@ -81,9 +114,16 @@ impl<P: KeyedProcess> TwoInputOperator<P> {
     ///
     /// # Errors
     /// As that.
-    pub fn restore(mut self, snapshot: &[u8]) -> Result<Self> {
-        self.engine.restore(snapshot)?;
-        Ok(self)
+    pub fn restore(self, snapshot: &[u8]) -> Result<Self> {
+        Ok(TwoInputOperator { engine: self.engine.restored(snapshot, false)? })
+    }
+
+    /// As [`ProcessOperator::restore_repartitioned`]; either input may have another number of partitions, or both.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn restore_repartitioned(self, snapshot: &[u8]) -> Result<Self> {
+        Ok(TwoInputOperator { engine: self.engine.restored(snapshot, true)? })
     }
 }
 
@@ -91,6 +131,12 @@ impl<P: KeyedProcess> TwoInputOperator<P> {
 type Spot = (usize, u32);
 
 impl<P: KeyedProcess> Engine<P> {
+    fn snapshot(&self) -> Result<Vec<u8>> {
+        let mut file = Vec::new();
+        self.snapshot_to(&mut file)?;
+        Ok(file)
+    }
+
     fn snapshot_to(&self, out: impl Write) -> Result<()> {
         let sections = self.sections().map_err(|error| Error::snapshot(SnapshotFault::Unsupported, error))?;
         snapshot::write(out, &self.description, sections)
@@ -195,7 +241,8 @@ impl<P: KeyedProcess> Engine<P> {
         ])
     }
 
-    fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+    /// This one, with what a snapshot holds; `may_deal` it to another number of partitions.
+    fn restored(mut self, bytes: &[u8], may_deal: bool) -> Result<Self> {
         let file = File::open(bytes)?;
         if let Some(difference) = snapshot::difference(file.configuration(), &self.description) {
             return Err(Error::snapshot(SnapshotFault::Configuration, difference));
@@ -204,10 +251,11 @@ impl<P: KeyedProcess> Engine<P> {
         let impossible = |error| Error::snapshot(SnapshotFault::Impossible, error);
         let pieces = file.sections(&like).map_err(impossible)?;
         drop(like);
-        for (source, [_, partitions]) in self.sources.iter().zip(INPUTS) {
+        for (source, [_, partitions]) in self.sources.iter().zip(INPUTS).filter(|_| !may_deal) {
             Progress::check_partitions(source, pieces.whole(partitions).map_err(impossible)?)?;
         }
-        self.fill(&pieces).map_err(impossible)
+        self.fill(&pieces).map_err(impossible)?;
+        Ok(self)
     }
 
     /// Takes over what was saved; see [`sections`](Engine::sections).
@@ -236,6 +284,9 @@ impl<P: KeyedProcess> Engine<P> {
         }
         if names != self.process.counters() {
             return Err(format!("its counters are {names:?}, not {:?}", self.process.counters()));
+        }
+        if let Some(count) = counts.iter().find(|&&count| count > MOST_PLACES) {
+            return Err(format!("a counter cannot be {count}"));
         }
         self.totals.counters = counts;
 
@@ -298,7 +349,7 @@ impl<P: KeyedProcess> Engine<P> {
         let mut last = None;
         for (row, (&event, &number)) in events.iter().zip(numbers).enumerate() {
             let registered = Registered { event, number };
-            if event / 2 > self.standing.places || last.is_some_and(|last| last > registered) {
+            if event / 2 >= self.standing.places || last.is_some_and(|last| last > registered) {
                 return Err(format!("{kind:?} timer {row} is not in the order of events"));
             }
             last = Some(registered);
@@ -313,3 +364,6 @@ impl<P: KeyedProcess> Engine<P> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

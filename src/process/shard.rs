@@ -334,6 +334,8 @@ impl<P: KeyedProcess> Shard<P> {
 
     fn forget_call(&mut self) {
         self.log.undo = None;
+        // of several shards that have failed, one has told
+        self.log.error = None;
         self.log.firings.clear();
         self.log.registrations.clear();
     }

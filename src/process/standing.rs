@@ -84,6 +84,13 @@ impl Standing {
             _ => WatermarkMerge::restore(Reactivation::AtOnce, watermark, &states.collect::<Vec<_>>())?,
         };
         let restored = Standing { progress, merge, watermark, places };
+        for (number, (progress, &merged_as)) in restored.progress.iter().zip(merged_as).enumerate() {
+            let own = progress.watermark();
+            let (active, single) = (!progress.merge.is_idle(), restored.progress.len() == 1);
+            if !single && (merged_as > own || active && merged_as < own) {
+                return Err(format!("input {number} is at {own} and cannot count as {merged_as}"));
+            }
+        }
         match restored.merged() == watermark {
             true => Ok(restored),
             false => Err(format!("the merged watermark cannot be {watermark}")),
@@ -197,8 +204,10 @@ impl Standing {
     /// Turns an input's watermark before each row into that of all inputs.
     fn judge(&self, input: usize, watermarks: &mut [i64]) {
         let (floor, others) = (self.merge.merged(), self.merge.others_minimum(input));
+        // one that sleeps or has ended does not count, however far it has come by itself
+        let counts = self.merge.status(input) == PartitionStatus::Active;
         for watermark in watermarks {
-            *watermark = floor.max(others.min(*watermark));
+            *watermark = if counts { floor.max(others.min(*watermark)) } else { floor };
         }
     }
 }

@@ -124,6 +124,12 @@ impl Stored {
         let saved = Record::of(saved)?;
         let columns = self.fields.iter().map(|field| saved.column(field.name()).cloned());
         let columns = columns.collect::<Checked<Vec<_>>>()?;
+        let mut of_fields = self.fields.iter().zip(&columns);
+        if let Some((field, _)) =
+            of_fields.find(|(field, column)| !field.is_nullable() && column.null_count() > 0)
+        {
+            return Err(format!("column {:?} has nulls", field.name()));
+        }
         // dictionaries have come out as their values, and those are encoded to the same bytes
         let types = self.fields.iter().map(|field| SortField::new(field.data_type().clone()));
         let converter = RowConverter::new(types.collect()).map_err(|error| error.to_string())?;

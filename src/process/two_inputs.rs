@@ -3,11 +3,12 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::KeyedProcess;
 use super::engine::{Engine, Given};
-use super::metrics::{ProcessLimits, ProcessMetrics};
+use super::metrics::ProcessMetrics;
+use super::{KeyedProcess, OperatorBuilder, TwoInputOperatorBuilder};
 use crate::error::Result;
 use crate::input::Input;
+use crate::output::Output;
 use crate::progress::Signal;
 use crate::time::TickUnit;
 
@@ -58,37 +59,6 @@ pub struct TwoInputOperator<P: KeyedProcess> {
     pub(super) engine: Engine<P>,
 }
 
-/// Builds a [`TwoInputOperator`]; everything is checked in [`build`](TwoInputOperatorBuilder::build).
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct TwoInputOperatorBuilder<P> {
-    process: P,
-    inputs: [Input; 2],
-    threads: usize,
-    limits: ProcessLimits,
-}
-
-impl<P: KeyedProcess> TwoInputOperatorBuilder<P> {
-    /// How many threads may be used; by default one. The answer is the same.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-    /// How much may be held.
-    pub fn limits(mut self, limits: ProcessLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-    /// Checks everything and makes the operator.
-    ///
-    /// # Errors
-    /// Those of the inputs; keys or event-time units that are not alike; those of the process's own output schema.
-    pub fn build(self) -> Result<TwoInputOperator<P>> {
-        let engine = Engine::new(self.process, &self.inputs, self.threads, self.limits)?;
-        Ok(TwoInputOperator { engine })
-    }
-}
-
 impl<P: KeyedProcess> std::fmt::Debug for TwoInputOperator<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TwoInputOperator").field("metrics", &self.metrics()).finish_non_exhaustive()
@@ -98,8 +68,7 @@ impl<P: KeyedProcess> std::fmt::Debug for TwoInputOperator<P> {
 impl<P: KeyedProcess> TwoInputOperator<P> {
     /// Starts the description of an operator. Results that begin with the keys name them as the left input does.
     pub fn builder(process: P, left: Input, right: Input) -> TwoInputOperatorBuilder<P> {
-        let limits = ProcessLimits::default();
-        TwoInputOperatorBuilder { process, inputs: [left, right], threads: 1, limits }
+        OperatorBuilder::new(process, [left, right])
     }
 
     /// Takes in rows of one partition of one side.
@@ -119,6 +88,21 @@ impl<P: KeyedProcess> TwoInputOperator<P> {
     pub fn push_all(&mut self, batches: &[(Side, usize, RecordBatch)]) -> Result<TwoInputOutput> {
         let batches = batches.iter().map(|(side, partition, batch)| (*side as usize, *partition, batch));
         self.engine.push(batches).map(output)
+    }
+
+    /// Takes in what an operator before this one gave in a call, and then its watermark: see
+    /// [`ProcessOperator::push_results`](super::ProcessOperator::push_results).
+    ///
+    /// # Errors
+    /// As [`push`](TwoInputOperator::push) and [`advance_watermark`](TwoInputOperator::advance_watermark); nothing is taken then.
+    pub fn push_results(
+        &mut self,
+        side: Side,
+        partition: usize,
+        results: &Output,
+        watermark: i64,
+    ) -> Result<TwoInputOutput> {
+        self.engine.push_results(side as usize, partition, results, watermark).map(output)
     }
 
     /// Says that no more rows at or before `watermark` will come to a partition. [`END`](crate::watermark::END) finishes it.

@@ -16,6 +16,9 @@ mod reader;
 mod record;
 mod writer;
 
+#[cfg(test)]
+pub(crate) mod forged;
+
 use arrow_array::{Array, ArrayRef};
 
 pub(crate) use reader::{File, Pieces};

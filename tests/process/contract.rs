@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use highwater::process::{
     Keyed, KeyedProcess, ProcessLimits, ProcessOperator, Results, Rows, Timer, deduplicate,
 };
-use highwater::watermark::NONE;
+use highwater::watermark::{END, NONE, WatermarkStrategy};
 use highwater::{Error, Output, Result, TimeDelta};
 
 use crate::common::{input, lines};
@@ -179,4 +179,51 @@ fn a_name_twice_and_a_wrong_batch_are_refused() {
     assert!(matches!(operator.push(1, &batch(&[])).unwrap_err(), Error::UnknownPartition { given: 1, .. }));
     assert!(matches!(operator.advance_watermark(0, 5).unwrap_err(), Error::WrongStrategy { .. }));
     assert_eq!(operator.current_watermark(), NONE);
+}
+
+/// Watermarks of the first operator are a row's time - 1; the second one lets one row of a key and 100 ms pass.
+#[test]
+fn results_are_judged_before_the_watermark_that_they_led_to() {
+    let all = batch(&[]);
+    let second = |limits| {
+        let results = input(&all, 2, 0).watermark(WatermarkStrategy::explicit());
+        deduplicate(results)
+            .in_window(TimeDelta::from_millis(100), TimeDelta::ZERO)
+            .limits(limits)
+            .build()
+            .unwrap()
+    };
+    let mut first = deduplicate(input(&all, 1, 0)).within(TimeDelta::from_millis(10)).build().unwrap();
+    let mut next = second(ProcessLimits::default());
+    // nothing is to be waited for on the other partition
+    assert!(next.push_results(1, &Output::default(), END).unwrap().is_empty());
+    let mut call = |rows: &[(i64, &str)]| {
+        let output = first.push(0, &batch(rows)).unwrap();
+        (output, first.current_watermark())
+    };
+    // all three pass, 5 and 20 are of one window, and 130 - 1 is the watermark
+    let (results, watermark) = call(&[(5, "a"), (20, "a"), (130, "b")]);
+    let output = next.push_results(0, &results, watermark).unwrap();
+    assert_eq!((lines(&output.fired), output.late.len()), (vec!["5 a".into(), "130 b".into()], 0));
+    assert_eq!((next.current_watermark(), next.metrics().keys), (129, 1));
+    // a watermark that is none yet says nothing
+    let nothing = next.push_results(0, &Output::default(), NONE).unwrap();
+    assert!(nothing.is_empty() && next.current_watermark() == 129);
+
+    // a call that fails has moved nothing: neither rows nor the watermark
+    let mut limited = second(ProcessLimits { max_timers: 0, ..ProcessLimits::default() });
+    let error = limited.push_results(0, &results, watermark).unwrap_err();
+    // the other partition holds the watermark back: a waits for 99, b for 199
+    assert_eq!(error, Error::LimitReached { limit: "max_timers", needed: 2, allowed: 0 });
+    assert_eq!((limited.current_watermark(), limited.metrics().inputs[0].total.rows_in), (NONE, 0));
+    limited.validate();
+    // nor has one whose watermark would follow from its rows
+    let mut bounded = deduplicate(input(&all, 1, 0)).within(TimeDelta::from_millis(10)).build().unwrap();
+    assert!(bounded.push_results(0, &results, watermark).is_err());
+    assert_eq!(bounded.metrics().inputs[0].total.rows_in, 0);
+
+    let (results, watermark) = (first.finish().unwrap(), first.current_watermark());
+    assert_eq!(watermark, END);
+    assert!(next.push_results(0, &results, watermark).unwrap().is_empty());
+    assert_eq!((next.current_watermark(), next.metrics().keys), (END, 0));
 }

@@ -363,3 +363,36 @@ fn inputs_that_are_not_alike_are_refused() {
     let twice = window_join(left, right).window(MS(1), MS(0)).left_columns(["number", "number"]).build();
     assert!(twice.unwrap_err().to_string().contains("left columns: \"number\""));
 }
+
+/// The partners of a right row at the lowest time + 13 would be 20 to 59 earlier: there is no such time, and the lowest one
+/// is none of them. At the top it is the same for left rows.
+#[test]
+fn nothing_is_near_a_time_beyond_the_ends() {
+    let given = |side, time| Given { side, time, key: None };
+    let all =
+        batch(&[given(0, i64::MIN), given(1, i64::MIN + 13), given(0, i64::MAX - 13), given(1, i64::MAX)]);
+    let mut operator =
+        interval_join(input(&all, 1, BOUND), input(&all, 1, BOUND)).between(MS(20), MS(59)).build().unwrap();
+    for (side, row) in [(Side::Left, 0), (Side::Right, 1), (Side::Left, 2), (Side::Right, 3)] {
+        assert!(operator.push(side, 0, &all.slice(row, 1)).unwrap().is_empty());
+        operator.validate();
+    }
+    assert!(operator.finish().unwrap().is_empty());
+    assert_eq!(operator.metrics().keys, 0);
+}
+
+/// The left side sleeps with a row at 50, and the right one has ended: the merged watermark is 50 - 10 - 1, for right rows too.
+#[test]
+fn rows_of_a_side_that_has_ended_are_judged_like_any_others() {
+    let given = |side, time| Given { side, time, key: None };
+    let all = batch(&[given(0, 50), given(1, 45), given(1, 39)]);
+    let [left, right] = inputs(&all);
+    let mut operator = interval_join(left, right).between(MS(-20), MS(20)).build().unwrap();
+    assert!(operator.push(Side::Left, 0, &all.slice(0, 1)).unwrap().is_empty());
+    assert!(operator.mark_idle(Side::Left, 0).unwrap().is_empty());
+    assert!(operator.finish_side(Side::Right).unwrap().is_empty());
+    assert_eq!(operator.current_watermark(), 39);
+    let output = operator.push(Side::Right, 0, &all.slice(1, 2)).unwrap();
+    assert_eq!((output.fired[0].num_rows(), lines(&output.right_late)), (1, vec!["39 - 2 39".into()]));
+    operator.validate();
+}

@@ -5,6 +5,7 @@
 mod common;
 mod contract;
 mod duplicates;
+mod forged;
 mod joins;
 mod pairs;
 mod snapshots;

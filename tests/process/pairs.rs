@@ -129,7 +129,7 @@ fn ended(start: &Given, ended: Option<i64>) -> String {
 
 fn builder(all: &RecordBatch) -> MatchPairsBuilder {
     match_pairs(input(all, PARTITIONS, BOUND))
-        .event("event", "start", "end")
+        .event("event", ["start"], ["end"])
         .abandon_after(TimeDelta::from_millis(TIMEOUT))
         .start_columns(["note", "status"])
         .end_columns(["note"])
@@ -193,11 +193,16 @@ fn what_cannot_be_is_refused() {
     let error = |builder: MatchPairsBuilder| builder.build().unwrap_err().to_string();
     let plain = || match_pairs(input(&all, 1, 0));
     assert!(error(plain()).contains("event: nothing is not allowed"));
-    assert!(error(plain().event("event", "a", "b")).contains("abandon_after: nothing is not allowed"));
-    let same = plain().event("event", "a", "a").abandon_after(TimeDelta::from_secs(1));
-    assert!(error(same).contains("event: \"a\" for start and end is not allowed: two different values"));
+    assert!(error(plain().event("event", ["a"], ["b"])).contains("abandon_after: nothing is not allowed"));
+    let same = plain().event("event", ["a", "b"], ["c", "b"]).abandon_after(TimeDelta::from_secs(1));
+    assert!(
+        error(same)
+            .contains("event: \"b\" for start and end is not allowed: values that are one or the other")
+    );
+    let none = plain().event("event", ["a"], [""; 0]).abandon_after(TimeDelta::from_secs(1));
+    assert!(error(none).contains("event: nothing is not allowed: values of starts and of ends"));
     assert!(matches!(
-        builder(&all).event("note", "a", "b").build().unwrap_err(),
+        builder(&all).event("note", ["a"], ["b"]).build().unwrap_err(),
         Error::ColumnType { column, .. } if column == "note"
     ));
     assert!(matches!(

@@ -9,11 +9,12 @@ use highwater::process::{
     Deduplicate, Keyed, KeyedProcess, ProcessMetrics, ProcessOperator, Results, Rows, Side, Timer,
     TwoInputOperator, deduplicate, interval_join, match_pairs, window_join,
 };
+use highwater::watermark::{PartitionStatus, Reactivation};
 use highwater::{Error, Result, SnapshotFault, TimeDelta};
 
 use crate::common::{Numbers, input, lines};
 
-const PARTITIONS: usize = 2;
+pub(crate) const PARTITIONS: usize = 2;
 const MS: fn(i64) -> TimeDelta = TimeDelta::from_millis;
 
 /// Rows around a time that rises with the number of the call.
@@ -117,26 +118,26 @@ fn goes_on_with_two<P: KeyedProcess>(build: impl Fn(usize) -> TwoInputOperator<P
     }
 }
 
-fn rows() -> RecordBatch {
+pub(crate) fn rows() -> RecordBatch {
     batch(&mut Numbers::new(1), 0)
 }
 
 #[test]
 fn pairs_and_duplicates_go_on() {
     goes_on(|threads| {
-        let pairs = match_pairs(input(&rows(), PARTITIONS, 8)).event("event", "start", "end");
+        let pairs = match_pairs(input(&rows(), PARTITIONS, 8)).event("event", ["start"], ["end"]);
         let pairs = pairs.abandon_after(MS(60)).start_columns(["note"]).end_columns(["note"]);
         pairs.threads(threads).build().unwrap()
     });
     goes_on(|threads| {
         // no columns of the start row are kept
-        let pairs = match_pairs(input(&rows(), PARTITIONS, 8)).event("event", "start", "end");
+        let pairs = match_pairs(input(&rows(), PARTITIONS, 8)).event("event", ["start"], ["end"]);
         pairs.abandon_after(MS(60)).threads(threads).build().unwrap()
     });
     goes_on(|threads| duplicates(30).threads(threads).build().unwrap());
 }
 
-fn duplicates(horizon: i64) -> highwater::process::DeduplicateBuilder {
+pub(crate) fn duplicates(horizon: i64) -> highwater::process::DeduplicateBuilder {
     deduplicate(input(&rows(), PARTITIONS, 8)).within(MS(horizon)).allowed_lateness(MS(20))
 }
 
@@ -154,8 +155,16 @@ fn joins_go_on() {
 }
 
 /// Timers of both kinds, some registered within firings; keys that have timers and no state.
-struct Chain {
-    saves: bool,
+pub(crate) struct Chain {
+    saved: Saved,
+}
+
+/// How the states of a [`Chain`] are saved.
+#[derive(Clone, Copy)]
+pub(crate) enum Saved {
+    Not,
+    AsNumbers,
+    AsTexts,
 }
 
 impl KeyedProcess for Chain {
@@ -176,7 +185,8 @@ impl KeyedProcess for Chain {
             row.key.register_timer(row.time + 20);
             row.key.register_clock_timer(row.time + 35);
             if row.time % 3 == 0 {
-                *row.key.state() += 1;
+                let count = row.key.state();
+                *count = count.wrapping_add(1);
             }
         }
         Ok(())
@@ -185,8 +195,12 @@ impl KeyedProcess for Chain {
     fn timer(&self, timer: Timer, key: &mut Keyed<'_, Self>) -> Result<()> {
         key.count(1);
         if let Some(count) = key.peek().copied() {
-            key.emit(timer.time * 100 + count);
-            key.register_timer(timer.time + 7 - count % 3);
+            key.emit(timer.time.wrapping_mul(100).wrapping_add(count));
+            // whatever count and time have been made of it, the chain has an end
+            if (0..20).contains(&count) {
+                *key.state() += 1;
+                key.register_timer(timer.time.saturating_add(7 - count % 3));
+            }
             if timer.time % 2 == 0 {
                 key.clear();
             }
@@ -197,7 +211,7 @@ impl KeyedProcess for Chain {
     }
 
     fn clock_timer(&self, timer: Timer, key: &mut Keyed<'_, Self>) -> Result<()> {
-        key.emit(-timer.time);
+        key.emit(timer.time.wrapping_neg());
         key.register_timer(timer.time);
         Ok(())
     }
@@ -207,9 +221,14 @@ impl KeyedProcess for Chain {
     }
 
     fn save(&self, states: &[&i64]) -> Result<ArrayRef> {
-        match self.saves {
-            true => Ok(Arc::new(Int64Array::from_iter_values(states.iter().map(|state| **state)))),
-            false => Err(Error::Process { message: "not this one".into() }),
+        match self.saved {
+            Saved::AsNumbers => {
+                Ok(Arc::new(Int64Array::from_iter_values(states.iter().map(|state| **state))))
+            }
+            Saved::AsTexts => {
+                Ok(Arc::new(StringArray::from_iter_values(states.iter().map(|state| state.to_string()))))
+            }
+            Saved::Not => Err(Error::Process { message: "not this one".into() }),
         }
     }
 
@@ -220,14 +239,14 @@ impl KeyedProcess for Chain {
     }
 }
 
-fn chain(saves: bool, threads: usize) -> ProcessOperator<Chain> {
+pub(crate) fn chain(saved: Saved, threads: usize) -> ProcessOperator<Chain> {
     let input = input(&rows(), PARTITIONS, 8);
-    ProcessOperator::builder(Chain { saves }, input).threads(threads).build().unwrap()
+    ProcessOperator::builder(Chain { saved }, input).threads(threads).build().unwrap()
 }
 
 #[test]
 fn timers_go_on_in_their_order() {
-    goes_on(|threads| chain(true, threads));
+    goes_on(|threads| chain(Saved::AsNumbers, threads));
 }
 
 #[test]
@@ -244,10 +263,102 @@ fn what_cannot_be_restored_is_an_error() {
     assert!(message.starts_with("process is duplicates: Horizon(31)"), "{message}");
     let other = deduplicate(input(&rows(), 3, 8)).within(MS(30)).allowed_lateness(MS(20)).build().unwrap();
     assert_eq!(refused(other.restore(&snapshot)).0, SnapshotFault::Configuration);
-    for end in [0, 7, snapshot.len() / 2, snapshot.len() - 1] {
-        let (fault, _) = refused(duplicates(30).build().unwrap().restore(&snapshot[..end]));
-        assert!(matches!(fault, SnapshotFault::Damaged | SnapshotFault::Foreign), "{end}: {fault:?}");
-    }
-    let unsaved = chain(false, 1).snapshot().unwrap_err();
+    let unsaved = chain(Saved::Not, 1).snapshot().unwrap_err();
     assert!(unsaved.to_string().contains("not this one"), "{unsaved}");
+}
+
+/// One row of the schema of [`rows`].
+fn row(time: i64, key: &str, event: &str) -> RecordBatch {
+    let columns: [(&str, ArrayRef); 4] = [
+        ("ts", Arc::new(Int64Array::from(vec![time]))),
+        ("key", Arc::new(StringArray::from(vec![key]))),
+        ("event", Arc::new(StringArray::from(vec![event]))),
+        ("note", Arc::new(Int64Array::from(vec![time]))),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
+}
+
+/// Watermarks are a row's time - 8 - 1. Three requests are open until 160, 140 and 100; the partition of the third sleeps at 31, so the
+/// merged watermark is 71.
+#[test]
+fn partitions_dealt_anew_take_minima() {
+    let build = |partitions| {
+        let input = input(&rows(), partitions, 8).reactivation(Reactivation::AtOnce);
+        match_pairs(input).event("event", ["start"], ["end"]).abandon_after(MS(60)).build().unwrap()
+    };
+    let mut operator = build(3);
+    for (partition, time, key) in [(0, 100, "r1"), (1, 80, "r2"), (2, 40, "r3")] {
+        assert!(operator.push(partition, &row(time, key, "start")).unwrap().is_empty());
+    }
+    assert!(operator.mark_idle(2).unwrap().is_empty());
+    assert_eq!(operator.current_watermark(), 71);
+    let snapshot = operator.snapshot().unwrap();
+    let refused = build(2).restore(&snapshot).unwrap_err().to_string();
+    assert!(refused.contains("partitions is 2 here, but was 3 when the snapshot was taken"), "{refused}");
+    for partitions in [1, 2, 5] {
+        let mut dealt = build(partitions).restore_repartitioned(&snapshot).unwrap();
+        dealt.validate();
+        assert_eq!((dealt.current_watermark(), dealt.metrics().timers), (71, 3));
+        for (number, partition) in dealt.metrics().inputs[0].partitions.iter().enumerate() {
+            assert_eq!((partition.watermark, partition.status), (31, PartitionStatus::Active));
+            assert_eq!(partition.rows.taken, if number == 0 { 3 } else { 0 });
+        }
+        // the end of r2 may come on any partition; 117 - 9 = 108 is enough for r3 when all are there
+        let mut results = Vec::new();
+        for partition in (0..partitions).rev() {
+            assert_eq!(dealt.current_watermark(), 71);
+            let end = if partition == partitions - 1 { "r2" } else { "nobody" };
+            results.extend(lines(&dealt.push(partition, &row(117, end, "end")).unwrap().fired));
+        }
+        assert_eq!(dealt.current_watermark(), 108);
+        results.extend(lines(&dealt.finish().unwrap().fired));
+        assert_eq!(results, ["r2 80 117 complete", "r3 40 - abandoned", "r1 100 - abandoned"]);
+        dealt.validate();
+    }
+}
+
+/// Left watermarks are 91, 61 and 51, right ones 81 and 41: so it is 41 for both.
+#[test]
+fn both_inputs_of_a_join_may_be_dealt_anew() {
+    let build = |[left, right]: [usize; 2]| {
+        let input = |partitions| input(&rows(), partitions, 8).reactivation(Reactivation::AtOnce);
+        let join = interval_join(input(left), input(right)).between(MS(-20), MS(30));
+        join.left_columns(["ts"]).right_columns(["ts"]).build().unwrap()
+    };
+    let mut operator = build([3, 2]);
+    for (partition, time) in [(0, 100), (1, 70), (2, 60)] {
+        assert!(operator.push(Side::Left, partition, &row(time, "a", "")).unwrap().is_empty());
+    }
+    let pairs = operator.push(Side::Right, 0, &row(90, "a", "")).unwrap();
+    assert_eq!(lines(&pairs.fired), ["a 100 90", "a 70 90", "a 60 90"]);
+    let pairs = operator.push(Side::Right, 1, &row(50, "a", "")).unwrap();
+    assert_eq!(lines(&pairs.fired), ["a 70 50", "a 60 50"]);
+    assert_eq!(operator.current_watermark(), 41);
+    let snapshot = operator.snapshot().unwrap();
+    let refused = build([3, 4]).restore(&snapshot).unwrap_err().to_string();
+    assert!(refused.contains("partitions is 4 here, but was 2 when the snapshot was taken"), "{refused}");
+    for [left, right] in [[1, 4], [5, 1], [3, 3], [2, 2]] {
+        let mut dealt = build([left, right]).restore_repartitioned(&snapshot).unwrap();
+        dealt.validate();
+        let own = |input: usize| -> Vec<i64> {
+            dealt.metrics().inputs[input].partitions.iter().map(|partition| partition.watermark).collect()
+        };
+        assert_eq!(own(0), if left == 3 { vec![91, 61, 51] } else { vec![51; left] });
+        assert_eq!(own(1), if right == 2 { vec![81, 41] } else { vec![41; right] });
+        // 200 - 9 = 191 on the left: the right holds it at 41
+        for partition in 0..left {
+            assert!(dealt.push(Side::Left, partition, &row(200, "a", "")).unwrap().is_empty());
+        }
+        let pairs = dealt.push(Side::Right, right - 1, &row(45, "a", "")).unwrap();
+        assert_eq!((lines(&pairs.fired), dealt.current_watermark()), (vec!["a 60 45".into()], 41));
+        // 150 - 9 = 141: 130 is the last partner of 100, so nothing is left of the three
+        for partition in 0..right {
+            assert!(dealt.push(Side::Right, partition, &row(150, "a", "")).unwrap().is_empty());
+        }
+        let output = dealt.push(Side::Right, 0, &row(141, "a", "")).unwrap();
+        assert_eq!((output.fired.len(), output.right_late[0].num_rows()), (0, 1));
+        // 200 waits until 230, and 150 until 170
+        assert_eq!((dealt.current_watermark(), dealt.metrics().timers), (141, 2));
+        dealt.validate();
+    }
 }

@@ -75,7 +75,7 @@ pub enum KeyShape {
     FloatAndDictionary,
 }
 
-const TIMES: [TimeType; 7] = [
+pub(crate) const TIMES: [TimeType; 7] = [
     TimeType::Seconds,
     TimeType::MillisInZone,
     TimeType::Micros,
@@ -85,7 +85,7 @@ const TIMES: [TimeType; 7] = [
     TimeType::Date32,
 ];
 
-const KEYS: [KeyShape; 10] = [
+pub(crate) const KEYS: [KeyShape; 10] = [
     KeyShape::Unkeyed,
     KeyShape::Int32,
     KeyShape::Int64,
@@ -109,8 +109,7 @@ impl Case {
         let shape =
             Shape { time, key: *u.choose(&KEYS)?, numbered: u.ratio(1, 3)?, wild_floats: u.ratio(1, 3)? };
         let spec = spec(u, time)?;
-        let origin = origin(u, time)?;
-        let mut maker = Maker { spec: &spec, shape: &shape, origin, now: origin };
+        let mut maker = Maker::new(u, &spec, &shape)?;
         let mut ops = Vec::new();
         while !u.is_empty() && ops.len() < 60 {
             ops.push(maker.op(u)?);
@@ -124,7 +123,7 @@ impl Case {
     }
 }
 
-fn spec(u: &mut Unstructured<'_>, time: TimeType) -> Result<Spec> {
+pub(crate) fn spec(u: &mut Unstructured<'_>, time: TimeType) -> Result<Spec> {
     let explicit = u.ratio(1, 5)?;
     let strategy = match u.int_in_range(0..=7)? {
         _ if explicit => Strategy::Explicit,
@@ -204,23 +203,26 @@ fn origin(u: &mut Unstructured<'_>, time: TimeType) -> Result<i64> {
     })
 }
 
-struct Maker<'a> {
+/// Makes rows and calls.
+pub(crate) struct Maker<'a> {
     spec: &'a Spec,
     shape: &'a Shape,
     origin: i64,
     now: i64,
 }
 
-impl Maker<'_> {
+impl<'a> Maker<'a> {
+    pub(crate) fn new(u: &mut Unstructured<'_>, spec: &'a Spec, shape: &'a Shape) -> Result<Self> {
+        let origin = origin(u, shape.time)?;
+        Ok(Maker { spec, shape, origin, now: origin })
+    }
+
     fn op(&mut self, u: &mut Unstructured<'_>) -> Result<Op> {
         let p = u.int_in_range(0..=self.spec.partitions - 1)?;
         Ok(match u.int_in_range(0..=19)? {
             0 => Op::MarkIdle(p),
             1 => Op::MarkActive(p),
-            2 => {
-                self.now = self.now.saturating_add(small(u, -2, 30)?);
-                Op::AdvanceClock(self.now)
-            }
+            2 => Op::AdvanceClock(self.reading(u)?),
             3 => Op::EmitWatermarks,
             4 if u.ratio(1, 4)? => Op::FinishPartition(p),
             5 | 6 => {
@@ -235,7 +237,13 @@ impl Maker<'_> {
         })
     }
 
-    fn rows(&mut self, u: &mut Unstructured<'_>) -> Result<Vec<Row>> {
+    /// The clock goes forward on the whole.
+    pub(crate) fn reading(&mut self, u: &mut Unstructured<'_>) -> Result<i64> {
+        self.now = self.now.saturating_add(small(u, -2, 30)?);
+        Ok(self.now)
+    }
+
+    pub(crate) fn rows(&mut self, u: &mut Unstructured<'_>) -> Result<Vec<Row>> {
         let rows = if u.ratio(1, 12)? { u.int_in_range(64..=400)? } else { u.int_in_range(0..=12)? };
         (0..rows).map(|_| self.row(u)).collect()
     }
@@ -260,7 +268,7 @@ impl Maker<'_> {
     }
 
     /// Time goes forward on the whole, with steps back, jumps, and now and then an extreme.
-    fn time(&mut self, u: &mut Unstructured<'_>) -> Result<i64> {
+    pub(crate) fn time(&mut self, u: &mut Unstructured<'_>) -> Result<i64> {
         let (forward, back) = match u.int_in_range(0..=63)? {
             0 => return Ok(self.clip(*u.choose(&[i64::MIN, i64::MIN + 1, i64::MAX, i64::MAX - 1, 0])?)),
             1 => (small(u, 0, 2_000)?, 0),

@@ -16,12 +16,12 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use highwater::watermark::{self, WatermarkStrategy};
 use highwater::{
-    Aggregate, FutureGuard, LATE_WATERMARK, REJECT_REASON, TickUnit, TimeDelta, WindowOperator,
+    Aggregate, FutureGuard, Input, LATE_WATERMARK, REJECT_REASON, TickUnit, TimeDelta, WindowOperator,
     WindowOperatorBuilder,
 };
 use highwater_oracle::{
     Cadence, Firing, Function, Guard, Kind, Late, LateFiring, NullPolicy, Op, Output, Reactivation, Reason,
-    Rejected, Row, Strategy, Value,
+    Rejected, Row, Spec, Strategy, Value,
 };
 
 use crate::case::{Case, KeyShape, Shape, TimeType};
@@ -30,48 +30,54 @@ use crate::vocabulary;
 /// A [`WindowOperator`] built for a case.
 pub(crate) struct Engine {
     pub(crate) operator: WindowOperator,
+    batches: Batches,
+}
+
+/// Makes batches of rows.
+#[derive(Clone)]
+pub(crate) struct Batches {
     shape: Shape,
-    schema: SchemaRef,
-    keys: usize,
+    pub(crate) schema: SchemaRef,
+    pub(crate) keys: usize,
     /// The running number of the next row.
-    next: i64,
+    pub(crate) next: i64,
 }
 
 impl Engine {
     pub(crate) fn new(case: &Case, threads: usize) -> Engine {
-        let schema = schema(&case.shape);
-        let keys = keys_of(&schema);
-        let operator = builder(case, &schema, threads).build().expect("a case is a valid specification");
-        Engine { operator, shape: case.shape.clone(), schema, keys, next: 0 }
+        let batches = Batches::new(&case.shape);
+        let operator = builder(case, &batches, threads).build().expect("a case is a valid specification");
+        Engine { operator, batches }
     }
 
     /// The engine again, after its operator has gone through a snapshot.
     pub(crate) fn restored(&self, case: &Case, threads: usize) -> Engine {
         let snapshot = self.operator.snapshot().expect("there is a snapshot of every case");
-        let operator = builder(case, &self.schema, threads).restore(&snapshot);
+        let operator = builder(case, &self.batches, threads).restore(&snapshot);
         self.with(operator.expect("a snapshot can be restored"))
     }
 
     /// The engine with an operator out of these bytes.
     pub(crate) fn restored_from(&self, case: &Case, snapshot: &[u8]) -> Result<Engine, highwater::Error> {
-        Ok(self.with(builder(case, &self.schema, 1).restore(snapshot)?))
+        Ok(self.with(builder(case, &self.batches, 1).restore(snapshot)?))
     }
 
     fn with(&self, operator: WindowOperator) -> Engine {
         operator.validate();
-        Engine { operator, shape: self.shape.clone(), schema: self.schema.clone(), ..*self }
+        Engine { operator, batches: self.batches.clone() }
     }
 
     /// Makes a call. An error must have changed nothing.
     pub(crate) fn apply(&mut self, op: &Op) -> Result<Output, highwater::Error> {
-        let first = self.next;
+        let first = self.batches.next;
         let output = match op {
             Op::Push(partition, rows) => {
-                let batch = self.batch(rows);
+                let batch = self.batches.batch(rows);
                 self.operator.push(*partition, &batch)
             }
             Op::PushAll(batches) => {
-                let batches: Vec<_> = batches.iter().map(|(p, rows)| (*p, self.batch(rows))).collect();
+                let batches: Vec<_> =
+                    batches.iter().map(|(p, rows)| (*p, self.batches.batch(rows))).collect();
                 self.operator.push_all(&batches)
             }
             Op::Watermark(partition, watermark) => self.operator.advance_watermark(*partition, *watermark),
@@ -84,12 +90,63 @@ impl Engine {
         };
         self.operator.validate();
         if output.is_err() {
-            self.next = first;
+            self.batches.next = first;
         }
         Ok(self.plain(&output?))
     }
 
-    fn batch(&mut self, rows: &[Row]) -> RecordBatch {
+    fn plain(&self, output: &highwater::Output) -> Output {
+        Output {
+            fired: output
+                .fired
+                .iter()
+                .flat_map(|batch| (0..batch.num_rows()).map(|row| self.firing(batch, row)))
+                .collect(),
+            late: each(&output.late, |batch, row| Late {
+                row: id(batch, row),
+                watermark: ticks(named(batch, LATE_WATERMARK), row),
+            }),
+            rejected: each(&output.rejected, |batch, row| Rejected {
+                row: id(batch, row),
+                reason: match named(batch, REJECT_REASON).as_string::<i32>().value(row) {
+                    "null_event_time" => Reason::NullTime,
+                    "future_event_time" => Reason::Future,
+                    _ => Reason::NullReference,
+                },
+            }),
+        }
+    }
+
+    fn firing(&self, batch: &RecordBatch, row: usize) -> Firing {
+        let columns = batch.columns();
+        let number = batch.column_by_name("firing_number");
+        let retraction = batch.column_by_name("retraction");
+        let values =
+            columns.iter().zip(batch.schema_ref().fields()).filter(|(_, f)| f.name().starts_with('a'));
+        Firing {
+            key: columns[..self.batches.keys].iter().map(|column| value(column, row)).collect(),
+            start: ticks(named(batch, "window_start"), row),
+            end: ticks(named(batch, "window_end"), row),
+            kind: match named(batch, "firing").as_string::<i32>().value(row) {
+                "early" => Kind::Early,
+                "on_time" => Kind::OnTime,
+                _ => Kind::Late,
+            },
+            number: number.map_or(0, |column| column.as_primitive::<Int64Type>().value(row) as u64),
+            retraction: retraction.is_some_and(|column| column.as_boolean().value(row)),
+            values: values.map(|(column, _)| value(column, row)).collect(),
+        }
+    }
+}
+
+impl Batches {
+    pub(crate) fn new(shape: &Shape) -> Batches {
+        let schema = schema(shape);
+        let keys = schema.fields().iter().filter(|field| field.name().starts_with('k')).count();
+        Batches { shape: shape.clone(), schema, keys, next: 0 }
+    }
+
+    pub(crate) fn batch(&mut self, rows: &[Row]) -> RecordBatch {
         let ids: Vec<i64> = (self.next..).take(rows.len()).collect();
         self.next += rows.len() as i64;
         let times =
@@ -110,63 +167,22 @@ impl Engine {
         }
         RecordBatch::try_new(self.schema.clone(), columns).expect("columns are made for the schema")
     }
-
-    fn plain(&self, output: &highwater::Output) -> Output {
-        let ids =
-            |batch: &RecordBatch, row: usize| batch.column(0).as_primitive::<Int64Type>().value(row) as u64;
-        Output {
-            fired: output
-                .fired
-                .iter()
-                .flat_map(|batch| (0..batch.num_rows()).map(|row| self.firing(batch, row)))
-                .collect(),
-            late: each(&output.late, |batch, row| Late {
-                row: ids(batch, row),
-                watermark: ticks(named(batch, LATE_WATERMARK), row),
-            }),
-            rejected: each(&output.rejected, |batch, row| Rejected {
-                row: ids(batch, row),
-                reason: match named(batch, REJECT_REASON).as_string::<i32>().value(row) {
-                    "null_event_time" => Reason::NullTime,
-                    "future_event_time" => Reason::Future,
-                    _ => Reason::NullReference,
-                },
-            }),
-        }
-    }
-
-    fn firing(&self, batch: &RecordBatch, row: usize) -> Firing {
-        let columns = batch.columns();
-        let number = batch.column_by_name("firing_number");
-        let retraction = batch.column_by_name("retraction");
-        let values =
-            columns.iter().zip(batch.schema_ref().fields()).filter(|(_, f)| f.name().starts_with('a'));
-        Firing {
-            key: columns[..self.keys].iter().map(|column| value(column, row)).collect(),
-            start: ticks(named(batch, "window_start"), row),
-            end: ticks(named(batch, "window_end"), row),
-            kind: match named(batch, "firing").as_string::<i32>().value(row) {
-                "early" => Kind::Early,
-                "on_time" => Kind::OnTime,
-                _ => Kind::Late,
-            },
-            number: number.map_or(0, |column| column.as_primitive::<Int64Type>().value(row) as u64),
-            retraction: retraction.is_some_and(|column| column.as_boolean().value(row)),
-            values: values.map(|(column, _)| value(column, row)).collect(),
-        }
-    }
 }
 
-fn keys_of(schema: &SchemaRef) -> usize {
-    schema.fields().iter().filter(|field| field.name().starts_with('k')).count()
+/// The running number of a row that comes back.
+pub(crate) fn id(batch: &RecordBatch, row: usize) -> u64 {
+    batch.column(0).as_primitive::<Int64Type>().value(row) as u64
 }
 
-/// The case as it is asked of the engine.
-fn builder(case: &Case, schema: &SchemaRef, threads: usize) -> WindowOperatorBuilder {
-    let (spec, shape) = (&case.spec, &case.shape);
+pub(crate) fn spans(shape: &Shape) -> impl Fn(i64) -> TimeDelta + Copy {
     let unit = tick_unit(shape.time);
-    let span = |ticks| TimeDelta::from_ticks(ticks, unit);
-    let mut builder = WindowOperator::builder(schema.clone())
+    move |ticks| TimeDelta::from_ticks(ticks, unit)
+}
+
+/// The input of a case as it is asked of the engine.
+pub(crate) fn input(spec: &Spec, batches: &Batches) -> Input {
+    let span = spans(&batches.shape);
+    let mut input = Input::new(batches.schema.clone())
         .event_time("ts")
         .event_time_unit(TimeUnit::Millisecond)
         .watermark(strategy(&spec.strategy, span))
@@ -175,11 +191,6 @@ fn builder(case: &Case, schema: &SchemaRef, threads: usize) -> WindowOperatorBui
             Cadence::EveryBatch => watermark::Cadence::EveryBatch,
             Cadence::Every(interval) => watermark::Cadence::Every(span(interval)),
             Cadence::OnRequest => watermark::Cadence::OnRequest,
-        })
-        .allowed_lateness(span(spec.allowed_lateness))
-        .late_firing(match spec.late_firing {
-            LateFiring::PerRow => highwater::LateFiring::PerRow,
-            LateFiring::Coalesced => highwater::LateFiring::Coalesced,
         })
         .null_policy(match spec.null_policy {
             NullPolicy::Reject => highwater::NullPolicy::Reject,
@@ -190,38 +201,49 @@ fn builder(case: &Case, schema: &SchemaRef, threads: usize) -> WindowOperatorBui
             Reactivation::WhenCaughtUp => watermark::Reactivation::WhenCaughtUp,
             Reactivation::AtOnce => watermark::Reactivation::AtOnce,
         })
-        .partitions(spec.partitions)
-        .threads(threads)
-        .firing_column(true)
-        .firing_number_column(shape.numbered);
-    builder = vocabulary::build(builder, spec, span);
-    for key in 0..keys_of(schema) {
-        builder = builder.key(format!("k{key}"));
+        .partitions(spec.partitions);
+    for key in 0..batches.keys {
+        input = input.key(format!("k{key}"));
     }
     if let Some(timeout) = spec.idle_timeout {
-        builder = builder.idle_timeout(span(timeout));
+        input = input.idle_timeout(span(timeout));
     }
-    builder = match spec.guard {
-        Guard::None => builder,
+    match spec.guard {
+        Guard::None => input,
         Guard::IngestTime(tolerance) => {
-            builder.future_guard(FutureGuard::ingest_time("ingest", span(tolerance)))
+            input.future_guard(FutureGuard::ingest_time("ingest", span(tolerance)))
         }
-        Guard::Clock(tolerance) => builder.future_guard(FutureGuard::clock(span(tolerance))),
-    };
+        Guard::Clock(tolerance) => input.future_guard(FutureGuard::clock(span(tolerance))),
+    }
+}
+
+/// The case as it is asked of the engine.
+fn builder(case: &Case, batches: &Batches, threads: usize) -> WindowOperatorBuilder {
+    let (spec, span) = (&case.spec, spans(&case.shape));
+    let mut builder = WindowOperatorBuilder::from(input(spec, batches))
+        .allowed_lateness(span(spec.allowed_lateness))
+        .late_firing(match spec.late_firing {
+            LateFiring::PerRow => highwater::LateFiring::PerRow,
+            LateFiring::Coalesced => highwater::LateFiring::Coalesced,
+        })
+        .threads(threads)
+        .firing_column(true)
+        .firing_number_column(case.shape.numbered);
+    builder = vocabulary::build(builder, spec, span);
     for (number, aggregate) in spec.aggregates.iter().enumerate() {
         builder = builder.aggregate(as_aggregate(aggregate).alias(format!("a{number}")));
     }
     builder
 }
 
-fn each<T>(batches: &[RecordBatch], make: impl Fn(&RecordBatch, usize) -> T) -> Vec<T> {
+pub(crate) fn each<T>(batches: &[RecordBatch], make: impl Fn(&RecordBatch, usize) -> T) -> Vec<T> {
     batches
         .iter()
         .flat_map(|batch| (0..batch.num_rows()).map(|row| make(batch, row)).collect::<Vec<_>>())
         .collect()
 }
 
-fn named<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
+pub(crate) fn named<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
     batch.column_by_name(name).expect("the output has this column")
 }
 
@@ -327,7 +349,7 @@ fn value_array<'a>(data_type: &DataType, values: impl Iterator<Item = &'a Value>
     }
 }
 
-fn value(column: &ArrayRef, row: usize) -> Value {
+pub(crate) fn value(column: &ArrayRef, row: usize) -> Value {
     if column.is_null(row) {
         return Value::Null;
     }
@@ -343,7 +365,7 @@ fn value(column: &ArrayRef, row: usize) -> Value {
     }
 }
 
-fn ticks(column: &ArrayRef, row: usize) -> i64 {
+pub(crate) fn ticks(column: &ArrayRef, row: usize) -> i64 {
     match column.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => column.as_primitive::<TimestampSecondType>().value(row),
         DataType::Timestamp(TimeUnit::Millisecond, _) => {

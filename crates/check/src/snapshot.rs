@@ -22,21 +22,32 @@ pub fn edited_snapshots_are_refused_or_used(case: &Case, edits: &[u8]) {
         }
     }
     let snapshot = engine.operator.snapshot().expect("there is a snapshot of every case");
-    let mut edited = edit(&snapshot, edits.get(1..).unwrap_or_default());
-    if edited != snapshot {
-        let refused = engine.restored_from(case, &edited).err().expect("bytes have changed");
-        let fault = match refused {
-            Error::Snapshot { fault, .. } => fault,
-            other => panic!("not an error of snapshots: {other}"),
-        };
-        assert!(matches!(fault, SnapshotFault::Damaged | SnapshotFault::Foreign), "{refused}");
-    }
-    reseal(&mut edited, checksum_in(&snapshot));
-    if let Ok(mut restored) = engine.restored_from(case, &edited) {
+    let restore = |bytes: &[u8]| engine.restored_from(case, bytes);
+    if let Some(mut restored) = refused_or_restored(&snapshot, edits.get(1..).unwrap_or_default(), restore) {
         for op in after {
             let _ = restored.apply(op);
         }
     }
+}
+
+/// What comes of a snapshot whose bytes are edited: nothing with the old checksum, and with one that fits what `restore`
+/// makes of it, if it does.
+pub(crate) fn refused_or_restored<O>(
+    snapshot: &[u8],
+    edits: &[u8],
+    restore: impl Fn(&[u8]) -> Result<O, Error>,
+) -> Option<O> {
+    let mut edited = edit(snapshot, edits);
+    let fault = |error| match error {
+        Error::Snapshot { fault, .. } => fault,
+        other => panic!("not an error of snapshots: {other}"),
+    };
+    if edited != snapshot {
+        let refused = fault(restore(&edited).err().expect("bytes have changed"));
+        assert!(matches!(refused, SnapshotFault::Damaged | SnapshotFault::Foreign), "{refused:?}");
+    }
+    reseal(&mut edited, checksum_in(snapshot));
+    restore(&edited).map_err(fault).ok()
 }
 
 /// Changes bytes, five at a time: a place, what is done there, and with what.

@@ -34,34 +34,10 @@ fn operator() -> WindowOperator {
     operator
 }
 
-/// The column at the end of a path of names, replaced; lists are stepped into.
-fn replaced(array: &ArrayRef, path: &[&str], with: &ArrayRef) -> ArrayRef {
-    let Some((name, rest)) = path.split_first() else { return with.clone() };
-    if let Some(lists) = array.as_list_opt::<i64>() {
-        let values = replaced(lists.values(), path, with);
-        let lengths = (0..lists.len()).map(|row| lists.value(row).len());
-        return snapshot::lists(lengths, values).unwrap();
-    }
-    let columns = array.as_struct().fields().iter().zip(array.as_struct().columns());
-    let columns = columns.map(|(field, column)| {
-        let column = if field.name() == name { replaced(column, rest, with) } else { column.clone() };
-        (field.name().as_str(), column)
-    });
-    record(columns.collect()).unwrap()
-}
-
 /// A whole file in which one column is another.
 fn forged(operator: &WindowOperator, section: &str, path: &[&str], with: ArrayRef) -> Vec<u8> {
-    let mut sections = operator.sections().unwrap();
-    for changed in sections.iter_mut().filter(|changed| changed.name == section) {
-        let pieces: Vec<ArrayRef> = changed.pieces.by_ref().map(Result::unwrap).collect();
-        let all: Vec<&dyn Array> = pieces.iter().map(|piece| piece.as_ref()).collect();
-        let all = arrow_select::concat::concat(&all).unwrap();
-        changed.pieces = Box::new(std::iter::once(Ok(replaced(&all, path, &with))));
-    }
-    let mut file = Vec::new();
-    snapshot::write(&mut file, &operator.parts.description, sections).unwrap();
-    file
+    let sections = operator.sections().unwrap();
+    snapshot::forged::forged(&operator.parts.description, sections, section, path, &with)
 }
 
 #[track_caller]

@@ -7,11 +7,11 @@ use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, UInt64Array};
 use arrow_schema::{Schema, SchemaRef};
 
-use super::{Joined, Sides, check, heap_size};
+use super::{JoinPlan, Joined, Sides, check, heap_size};
 use crate::error::{Error, Result};
 use crate::input::{Input, missing};
 use crate::process::stored::{Bytes, unsaved};
-use crate::process::{Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator};
+use crate::process::{Keyed, KeyedProcess, OperatorBuilder, Results, Rows, Timer, TwoInputOperator};
 use crate::snapshot::{Checked, Record, each_list, lists, record};
 use crate::time::{TickConverter, TimeDelta};
 use crate::watermark::NONE;
@@ -60,60 +60,29 @@ use crate::watermark::NONE;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn interval_join(left: Input, right: Input) -> IntervalJoinBuilder {
-    IntervalJoinBuilder {
-        left,
-        right,
-        bounds: None,
-        outer: false,
-        columns: [None, None],
-        threads: 1,
-        limits: ProcessLimits::default(),
-    }
+    OperatorBuilder::new(JoinPlan::new(IntervalPlan { bounds: None, outer: false }), [left, right])
 }
 
 /// Builds what [`interval_join`] describes; everything is checked in [`build`](IntervalJoinBuilder::build).
+pub type IntervalJoinBuilder = OperatorBuilder<JoinPlan<IntervalPlan>, 2>;
+
+/// Which rows are to be joined.
 #[derive(Clone, Debug)]
-#[must_use]
-pub struct IntervalJoinBuilder {
-    left: Input,
-    right: Input,
+pub struct IntervalPlan {
     bounds: Option<(TimeDelta, TimeDelta)>,
     outer: bool,
-    columns: [Option<Vec<String>>; 2],
-    threads: usize,
-    limits: ProcessLimits,
 }
 
 impl IntervalJoinBuilder {
     /// How much later than the left row the right one may be, at least and at most; both ends belong to it, and may be
     /// negative.
     pub fn between(mut self, lower: impl Into<TimeDelta>, upper: impl Into<TimeDelta>) -> Self {
-        self.bounds = Some((lower.into(), upper.into()));
+        self.process.on.bounds = Some((lower.into(), upper.into()));
         self
     }
     /// A left row without a partner is a result too.
     pub fn left_outer(mut self) -> Self {
-        self.outer = true;
-        self
-    }
-    /// The columns that results have of the left row; by default all but the keys.
-    pub fn left_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
-        self.columns[0] = Some(columns.into_iter().map(Into::into).collect());
-        self
-    }
-    /// The columns that results have of the right row; by default all but the keys.
-    pub fn right_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
-        self.columns[1] = Some(columns.into_iter().map(Into::into).collect());
-        self
-    }
-    /// How many threads may be used; by default one. The answer is the same.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-    /// How much may be held.
-    pub fn limits(mut self, limits: ProcessLimits) -> Self {
-        self.limits = limits;
+        self.process.on.outer = true;
         self
     }
 
@@ -123,8 +92,9 @@ impl IntervalJoinBuilder {
     /// Those of the inputs; keys or event-time units that are not alike; a lower bound above the upper one, a bound that is not
     /// a whole number of ticks; an unknown column, or two of one name in the results.
     pub fn build(self) -> Result<TwoInputOperator<IntervalJoin>> {
-        let sources = check(&self.left, &self.right)?;
-        let (lower, upper) = self.bounds.ok_or_else(|| missing("between", "a lower and an upper bound"))?;
+        let (plan, [left, right]) = (&self.process, &check(&self.inputs)?);
+        let (lower, upper) =
+            plan.on.bounds.ok_or_else(|| missing("between", "a lower and an upper bound"))?;
         if lower > upper {
             return Err(Error::invalid(
                 "between",
@@ -132,18 +102,15 @@ impl IntervalJoinBuilder {
                 format!("a lower bound up to the upper one, {upper}"),
             ));
         }
-        let [left, right] = &sources;
-        let chosen = [&self.columns[0], &self.columns[1]];
-        let (sides, fields) = Sides::new([left, right], chosen, &[], self.outer)?;
+        let (sides, fields) = Sides::new([left, right], &plan.columns, &[], plan.on.outer)?;
         let process = IntervalJoin {
             lower: bound(&left.ticks, "lower bound", lower)?,
             upper: bound(&left.ticks, "upper bound", upper)?,
-            outer: self.outer,
+            outer: plan.on.outer,
             sides,
             schema: Arc::new(Schema::new(fields)),
         };
-        let operator = TwoInputOperator::builder(process, self.left, self.right);
-        operator.threads(self.threads).limits(self.limits).build()
+        self.with(process).build()
     }
 }
 
@@ -163,6 +130,9 @@ pub struct IntervalJoin {
     schema: SchemaRef,
 }
 
+/// More rows of a key than there will ever be.
+const MOST_ARRIVALS: u64 = 1 << 62;
+
 /// The rows of a key that may still find a partner.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalState {
@@ -179,26 +149,29 @@ struct Kept {
     matched: bool,
 }
 
-/// So much later, without wrapping.
-fn shift(time: i64, by: i128) -> i64 {
-    (i128::from(time) + by).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
-}
-
 impl IntervalJoin {
-    /// The times that partners of a row may have.
-    fn partners(&self, input: usize, time: i64) -> (i64, i64) {
+    /// The first and the last time that a partner of a row may have; `i64` may hold neither.
+    fn partners(&self, input: usize, time: i64) -> (i128, i128) {
         let (lower, upper) = (i128::from(self.lower), i128::from(self.upper));
         let (from, to) = if input == 0 { (lower, upper) } else { (-upper, -lower) };
-        (shift(time, from), shift(time, to))
+        (i128::from(time) + from, i128::from(time) + to)
+    }
+
+    /// The watermark at which a row is forgotten.
+    fn until(&self, input: usize, time: i64) -> i64 {
+        self.partners(input, time).1.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
     /// Rows of one side, out of a snapshot.
-    fn kept(&self, input: usize, saved: &ArrayRef) -> Checked<VecDeque<Kept>> {
+    fn restore_side(&self, input: usize, saved: &ArrayRef) -> Checked<VecDeque<Kept>> {
         let rows = self.sides.of(input);
         let saved = Record::of(saved)?;
         let (times, arrivals) =
             (saved.numbers::<Int64Type>("time")?, saved.numbers::<UInt64Type>("arrival")?);
         let matched = saved.flags("matched")?;
+        if !times.is_sorted() {
+            return Err("rows are not kept in order of time".into());
+        }
         let rows = rows.restore(saved.column("row")?)?;
         let kept = times.iter().zip(arrivals).zip(matched.values()).zip(rows);
         let kept = kept.map(|(((&time, &arrival), matched), row)| Kept { time, arrival, row, matched });
@@ -210,8 +183,8 @@ impl IntervalJoin {
         let (first, last) = self.partners(input, time);
         let mut found = Vec::new();
         let others = &mut key.state().kept[1 - input];
-        let from = others.partition_point(|other| other.time < first);
-        for other in others.range_mut(from..).take_while(|other| other.time <= last) {
+        let from = others.partition_point(|other| i128::from(other.time) < first);
+        for other in others.range_mut(from..).take_while(|other| i128::from(other.time) <= last) {
             other.matched = true;
             found.push((other.arrival, other.row.clone()));
         }
@@ -221,12 +194,13 @@ impl IntervalJoin {
             let (left, right) = if input == 0 { (row.clone(), other) } else { (other, row.clone()) };
             key.emit(Joined { left, right: Some(right), last: 0 });
         }
-        if last > key.watermark() || key.watermark() == NONE {
+        let watermark = key.watermark();
+        if last > i128::from(watermark) || watermark == NONE && last == i128::from(NONE) {
             let state = key.state();
             let place = state.kept[input].partition_point(|other| other.time <= time);
             state.kept[input].insert(place, Kept { time, arrival: state.arrivals, row, matched });
             state.arrivals += 1;
-            key.register_timer(last);
+            key.register_timer(self.until(input, time));
         } else if input == 0 && self.outer && !matched {
             key.emit(Joined { left: row, right: None, last: 0 });
         }
@@ -269,7 +243,7 @@ impl KeyedProcess for IntervalJoin {
         if let Some(state) = key.peek_mut() {
             for (input, kept) in state.kept.iter_mut().enumerate() {
                 while let Some(first) = kept.front()
-                    && self.partners(input, first.time).1 <= timer.time
+                    && self.until(input, first.time) <= timer.time
                     && let Some(over) = kept.pop_front()
                 {
                     if input == 0 && self.outer && !over.matched {
@@ -317,10 +291,14 @@ impl KeyedProcess for IntervalJoin {
     fn restore(&self, saved: &ArrayRef) -> Result<Vec<IntervalState>> {
         let restore = || {
             let saved = Record::of(saved)?;
-            let side =
-                |name: &str, input: usize| each_list(saved.column(name)?, |rows| self.kept(input, rows));
+            let side = |name: &str, input: usize| {
+                each_list(saved.column(name)?, |rows| self.restore_side(input, rows))
+            };
             let (left, right) = (side("left", 0)?, side("right", 1)?);
             let arrivals = saved.numbers::<UInt64Type>("arrivals")?;
+            if let Some(arrivals) = arrivals.iter().find(|&&arrivals| arrivals > MOST_ARRIVALS) {
+                return Err(format!("{arrivals} rows cannot have come"));
+            }
             let states = left.into_iter().zip(right).zip(arrivals);
             Ok(states
                 .map(|((left, right), &arrivals)| IntervalState { kept: [left, right], arrivals })

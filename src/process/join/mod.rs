@@ -6,12 +6,40 @@ mod window;
 use arrow_array::ArrayRef;
 use arrow_schema::Field;
 
-pub use interval::{IntervalJoin, IntervalJoinBuilder, IntervalState, interval_join};
-pub use window::{WindowJoin, WindowJoinBuilder, WindowState, window_join};
+pub use interval::{IntervalJoin, IntervalJoinBuilder, IntervalPlan, IntervalState, interval_join};
+pub use window::{WindowJoin, WindowJoinBuilder, WindowPlan, WindowState, window_join};
 
+use super::OperatorBuilder;
 use super::stored::{Bytes, Stored, two_sides};
 use crate::error::Result;
 use crate::input::{Input, Source, find};
+
+/// What is to be joined: on what, and which columns are wanted.
+#[derive(Clone, Debug)]
+pub struct JoinPlan<O> {
+    on: O,
+    /// By side; all but the keys where none are chosen.
+    columns: [Option<Vec<String>>; 2],
+}
+
+impl<O> JoinPlan<O> {
+    fn new(on: O) -> Self {
+        JoinPlan { on, columns: [None, None] }
+    }
+}
+
+impl<O> OperatorBuilder<JoinPlan<O>, 2> {
+    /// The columns that results have of the left row; by default all but the keys.
+    pub fn left_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
+        self.process.columns[0] = Some(columns.into_iter().map(Into::into).collect());
+        self
+    }
+    /// The columns that results have of the right row; by default all but the keys.
+    pub fn right_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
+        self.process.columns[1] = Some(columns.into_iter().map(Into::into).collect());
+        self
+    }
+}
 
 /// What results have of a pair of rows.
 #[derive(Debug)]
@@ -33,7 +61,7 @@ impl Sides {
     /// All columns but the keys, or those that were chosen; and their fields in results, behind the `reserved` names.
     fn new(
         [left, right]: [&Source; 2],
-        chosen: [&Option<Vec<String>>; 2],
+        chosen: &[Option<Vec<String>>; 2],
         reserved: &[&str],
         right_may_be_null: bool,
     ) -> Result<(Sides, Vec<Field>)> {
@@ -48,8 +76,8 @@ impl Sides {
             };
             Stored::new(parameter, &source.schema, columns)
         };
-        let left_side = stored(left, "left_columns", chosen[0])?;
-        let right_side = stored(right, "right_columns", chosen[1])?;
+        let left_side = stored(left, "left_columns", &chosen[0])?;
+        let right_side = stored(right, "right_columns", &chosen[1])?;
         let mut taken: Vec<&str> = left.keys.fields.iter().map(|field| field.name().as_str()).collect();
         taken.extend(reserved);
         let sides = [("left", &left_side), ("right", &right_side)];
@@ -79,6 +107,6 @@ fn heap_size(row: &Bytes) -> usize {
 }
 
 /// Checks both inputs.
-fn check(left: &Input, right: &Input) -> Result<[Source; 2]> {
+fn check([left, right]: &[Input; 2]) -> Result<[Source; 2]> {
     Ok([left.check()?, right.check()?])
 }

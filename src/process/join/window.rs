@@ -7,13 +7,13 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::{Joined, Sides, check, heap_size};
+use super::{JoinPlan, Joined, Sides, check, heap_size};
 use crate::error::Result;
 use crate::input::{Input, missing};
 use crate::output::{WINDOW_END, WINDOW_START, ticks_to_array};
 use crate::process::grid::Tumbling;
 use crate::process::stored::{Bytes, unsaved};
-use crate::process::{Keyed, KeyedProcess, ProcessLimits, Results, Rows, Timer, TwoInputOperator};
+use crate::process::{Keyed, KeyedProcess, OperatorBuilder, Results, Rows, Timer, TwoInputOperator};
 use crate::snapshot::{Record, each_list, lists, record};
 use crate::time::TimeDelta;
 use crate::watermark::NONE;
@@ -61,52 +61,23 @@ use crate::watermark::NONE;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn window_join(left: Input, right: Input) -> WindowJoinBuilder {
-    WindowJoinBuilder {
-        left,
-        right,
-        window: None,
-        columns: [None, None],
-        threads: 1,
-        limits: ProcessLimits::default(),
-    }
+    OperatorBuilder::new(JoinPlan::new(WindowPlan { window: None }), [left, right])
 }
 
 /// Builds what [`window_join`] describes; everything is checked in [`build`](WindowJoinBuilder::build).
+pub type WindowJoinBuilder = OperatorBuilder<JoinPlan<WindowPlan>, 2>;
+
+/// In which windows rows are to be joined.
 #[derive(Clone, Debug)]
-#[must_use]
-pub struct WindowJoinBuilder {
-    left: Input,
-    right: Input,
+pub struct WindowPlan {
+    /// Size and offset.
     window: Option<(TimeDelta, TimeDelta)>,
-    columns: [Option<Vec<String>>; 2],
-    threads: usize,
-    limits: ProcessLimits,
 }
 
 impl WindowJoinBuilder {
     /// The size of windows, which are aligned to the epoch plus `offset`.
     pub fn window(mut self, size: impl Into<TimeDelta>, offset: impl Into<TimeDelta>) -> Self {
-        self.window = Some((size.into(), offset.into()));
-        self
-    }
-    /// The columns that results have of the left row; by default all but the keys.
-    pub fn left_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
-        self.columns[0] = Some(columns.into_iter().map(Into::into).collect());
-        self
-    }
-    /// The columns that results have of the right row; by default all but the keys.
-    pub fn right_columns<C: Into<String>>(mut self, columns: impl IntoIterator<Item = C>) -> Self {
-        self.columns[1] = Some(columns.into_iter().map(Into::into).collect());
-        self
-    }
-    /// How many threads may be used; by default one. The answer is the same.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-    /// How much may be held.
-    pub fn limits(mut self, limits: ProcessLimits) -> Self {
-        self.limits = limits;
+        self.process.on.window = Some((size.into(), offset.into()));
         self
     }
 
@@ -116,11 +87,9 @@ impl WindowJoinBuilder {
     /// Those of the inputs; keys or event-time units that are not alike; no window, or one that is not a positive whole number
     /// of ticks; an unknown column, or two of one name in the results.
     pub fn build(self) -> Result<TwoInputOperator<WindowJoin>> {
-        let sources = check(&self.left, &self.right)?;
-        let (size, offset) = self.window.ok_or_else(|| missing("window", "a size and an offset"))?;
-        let [left, right] = &sources;
-        let chosen = [&self.columns[0], &self.columns[1]];
-        let (sides, of_rows) = Sides::new([left, right], chosen, &[WINDOW_START, WINDOW_END], false)?;
+        let (plan, [left, right]) = (&self.process, &check(&self.inputs)?);
+        let (size, offset) = plan.on.window.ok_or_else(|| missing("window", "a size and an offset"))?;
+        let (sides, of_rows) = Sides::new([left, right], &plan.columns, &[WINDOW_START, WINDOW_END], false)?;
         let bound = |name| Field::new(name, left.time_type.clone(), false);
         let fields = [bound(WINDOW_START), bound(WINDOW_END)].into_iter().chain(of_rows);
         let process = WindowJoin {
@@ -129,8 +98,7 @@ impl WindowJoinBuilder {
             time_type: left.time_type.clone(),
             schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
         };
-        let operator = TwoInputOperator::builder(process, self.left, self.right);
-        operator.threads(self.threads).limits(self.limits).build()
+        self.with(process).build()
     }
 }
 
@@ -229,7 +197,11 @@ impl KeyedProcess for WindowJoin {
             };
             let sides =
                 side("left", 0)?.into_iter().zip(side("right", 1)?).map(|(left, right)| [left, right]);
-            Ok(WindowState(windows.numbers::<Int64Type>("last")?.iter().copied().zip(sides).collect()))
+            let lasts = windows.numbers::<Int64Type>("last")?;
+            match lasts.iter().all(|&last| self.grid.last(last) == last) && lasts.is_sorted_by(|a, b| a < b) {
+                true => Ok(WindowState(lasts.iter().copied().zip(sides).collect())),
+                false => Err(format!("{lasts:?} are not the last times of windows")),
+            }
         })
         .map_err(unsaved)
     }

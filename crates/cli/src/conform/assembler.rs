@@ -84,7 +84,7 @@ pub(crate) fn check(trace: &Trace) -> Result<Verdict, String> {
     let timeout = int(&trace.spec, "abandon_ms")?;
     let build = |threads| {
         match_pairs(stream.input(stream.rows.schema()))
-            .event("event", "RequestStarted", "RequestCompleted")
+            .event("event", ["RequestStarted"], ["RequestCompleted"])
             .abandon_after(TimeDelta::from_millis(timeout))
             .start_columns(["tenant", "prompt_tokens"])
             .end_columns(["latency_ms", "completion_tokens", "status"])
