@@ -5,8 +5,12 @@ use highwater_cli::bench::{Function, Load, Question, Windows, Workload, inspecte
 use highwater_cli::generate::{Disorder, KeyType, Spec};
 
 mod rules;
+mod snapshots;
+mod timers;
 
 pub use rules::{Ruled, ruled};
+pub use snapshots::{Held, held};
+pub use timers::{Timers, timers};
 
 /// Rows a batch.
 const BATCH_ROWS: usize = 65_536;

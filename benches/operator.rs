@@ -1,12 +1,13 @@
 //! Rows a second on one thread: `operator/<window>/<keys>/<disorder>` is the whole operator, `stage/<stage>/<variant>` its stages one
-//! after the other, `growth/<what>/<n>` the same work with one thing growing.
+//! after the other, `growth/<what>/<n>` the same work with one thing growing, `timers/<firing>/<keys>` timers a second,
+//! `snapshot/<way>/<window>/<keys>` bytes of the snapshot a second.
 //!
 //! `cargo bench -p highwater-bench` measures; with `-- --test` every bench runs once. Each checks its answer first.
 
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use highwater_bench::{Ruled, check, growth, loads, ruled, stages};
+use highwater_bench::{Held, Ruled, Timers, check, growth, held, loads, ruled, stages, timers};
 use highwater_cli::bench::{Drive, Load, Scan};
 
 #[global_allocator]
@@ -22,6 +23,8 @@ fn main() {
         loads.iter().for_each(|(name, load)| check(&format!("{group}/{name}"), load));
     }
     ruled(few).iter().for_each(|(name, ruled)| ruled.check(name));
+    timers(few).iter().for_each(|(name, timers)| timers.check(name));
+    held(few).into_iter().for_each(|(name, held)| held.check(&name));
     let mut criterion = Criterion::default().sample_size(20).measurement_time(SAMPLING).configure_from_args();
     let rows = |many| if once { few } else { many };
     let whole = loads(rows(5_000_000));
@@ -32,30 +35,39 @@ fn main() {
         group.finish();
     }
     let drive = |load: &Load| Drive::new(load).and_then(Drive::all).unwrap_or_default();
-    measure(&mut criterion, "operator", &whole, Load::rows, drive);
+    let many = |load: &Load| Throughput::Elements(load.rows());
+    measure(&mut criterion, "operator", &whole, many, drive);
     drop(whole);
-    measure(&mut criterion, "operator", &ruled(rows(5_000_000)), Ruled::rows, Ruled::run);
-    measure(&mut criterion, "stage", &stages(rows(2_000_000)), Load::rows, drive);
-    measure(&mut criterion, "growth", &growth(rows(3_000_000)), Load::rows, drive);
+    let ruled = ruled(rows(5_000_000));
+    measure(&mut criterion, "operator", &ruled, |ruled| Throughput::Elements(ruled.rows()), Ruled::run);
+    measure(&mut criterion, "stage", &stages(rows(2_000_000)), many, drive);
+    measure(&mut criterion, "growth", &growth(rows(3_000_000)), many, drive);
+    let timers = timers(rows(10_000_000));
+    measure(&mut criterion, "timers", &timers, |timers| Throughput::Elements(timers.timers()), Timers::run);
+    drop(timers);
+    let held = held(rows(5_000_000));
+    let bytes = |held: &Held| Throughput::Bytes(held.bytes());
+    measure(&mut criterion, "snapshot/write", &held, bytes, Held::write);
+    measure(&mut criterion, "snapshot/restore", &held, bytes, Held::restore);
     criterion.final_summary();
 }
 
-/// Measures how long `run`, which gives the number of results, takes for all rows.
+/// Measures how long `run` takes, which gives a number that is not zero: of results, or of bytes.
 fn measure<L>(
     criterion: &mut Criterion,
     group: &str,
     loads: &[(String, L)],
-    rows: fn(&L) -> u64,
+    amount: fn(&L) -> Throughput,
     run: fn(&L) -> u64,
 ) {
     let mut group = criterion.benchmark_group(group);
     for (name, load) in loads {
-        group.throughput(Throughput::Elements(rows(load)));
+        group.throughput(amount(load));
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let results = run(load);
-                assert!(results > 0, "{name} has no results");
-                results
+                let given = run(load);
+                assert!(given > 0, "{name} gives nothing");
+                given
             });
         });
     }
