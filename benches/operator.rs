@@ -43,6 +43,8 @@ fn main() {
     measure(&mut criterion, "stage", &stages(rows(2_000_000)), many, drive);
     measure(&mut criterion, "growth", &growth(rows(3_000_000)), many, drive);
     let timers = timers(rows(10_000_000));
+    // a sample is one run, and takes seconds
+    let mut criterion = criterion.sample_size(10);
     measure(&mut criterion, "timers", &timers, |timers| Throughput::Elements(timers.timers()), Timers::run);
     drop(timers);
     let held = held(rows(5_000_000));

@@ -38,17 +38,22 @@ cargo bench --quiet -p highwater-bench --bench operator -- --noplot | tee "$log"
     echo "# Operator, one thread, $day"
     echo
     about
-    echo "Estimates from 20 samples of 5 M rows (stages 2 M, growth 3 M). \`limit\` reads the three columns and adds them up: no engine can be faster."
+    echo "Estimates from 20 samples of 5 M rows (stages 2 M, growth 3 M; 10 samples of 10 M timers). \`limit\` reads the three columns and adds them up: no engine can be faster."
     echo "Share: of that limit, in the same run."
     echo
     echo "| bench | ns a row | M rows/s | share of the limit |"
     echo "|---|--:|--:|--:|"
     awk '
-        /^(limit|operator|stage|growth)\// { id = $1 }
+        /^(limit|operator|stage|growth|timers|snapshot)\// { id = $1 }
         /thrpt:.*elem\/s/ {
             rate = $(NF - 3); if ($(NF - 2) ~ /^Gelem/) rate *= 1000
             if (id ~ /^limit/) limit = rate
             printf "| %s | %.2f | %.0f | %.0f %% |\n", id, 1000 / rate, rate, 100 * rate / limit
+        }
+        /thrpt:.*iB\/s/ { bytes[++snapshots] = sprintf("| %s | %s %s |", id, $(NF - 3), $(NF - 2)) }
+        END {
+            print "\nSnapshots, by the bytes of the file:\n\n| bench | rate |\n|---|--:|"
+            for (n = 1; n <= snapshots; n++) print bytes[n]
         }' "$log"
 } >"$out"
 rm "$log"
