@@ -4,8 +4,6 @@ use crate::fire::Firing;
 
 /// No pane, no slot.
 pub(crate) const NOTHING: u32 = u32::MAX;
-/// Set where a number is that of a crowd; panes have lower ones.
-const CROWD: u32 = 1 << 31;
 
 /// What every row of a pane looks at: half a cache line.
 #[derive(Clone, Debug)]
@@ -68,10 +66,23 @@ pub(crate) struct Panes {
     panes: Vec<Pane>,
     stories: Vec<Story>,
     free: Vec<u32>,
-    /// What each key has: nothing, one pane, or a crowd of them.
-    keys: Vec<u32>,
+    keys: Vec<OfKey>,
+    /// The panes of keys that have several, from the earliest to the latest.
     crowds: Vec<Vec<u32>>,
     free_crowds: Vec<u32>,
+}
+
+/// What a key has.
+#[derive(Clone, Copy, Debug)]
+struct OfKey {
+    /// The pane that starts last, which most rows are for.
+    latest: u32,
+    /// Where all are, if there are several.
+    crowd: u32,
+}
+
+impl OfKey {
+    const NOTHING: OfKey = OfKey { latest: NOTHING, crowd: NOTHING };
 }
 
 impl Panes {
@@ -96,18 +107,26 @@ impl Panes {
     #[inline]
     pub(crate) fn of_key(&self, key: u32) -> &[u32] {
         match self.keys.get(key as usize) {
-            None | Some(&NOTHING) => &[],
-            Some(&crowd) if crowd & CROWD != 0 => &self.crowds[(crowd & !CROWD) as usize],
-            Some(one) => std::slice::from_ref(one),
+            None | Some(&OfKey { latest: NOTHING, .. }) => &[],
+            Some(OfKey { latest, crowd: NOTHING }) => std::slice::from_ref(latest),
+            Some(of_key) => &self.crowds[of_key.crowd as usize],
         }
     }
 
-    /// Looks at the panes of these keys. Rows are then taken one after the other, each as soon as its pane has come from
+    /// The pane of a key that starts last, and whether it is the only one.
+    #[inline]
+    pub(crate) fn latest(&self, key: u32) -> Option<(u32, bool)> {
+        let of_key = self.keys.get(key as usize).filter(|of_key| of_key.latest != NOTHING)?;
+        Some((of_key.latest, of_key.crowd == NOTHING))
+    }
+
+    /// Looks at the latest panes of these keys. Rows are then taken one after the other, each as soon as its pane has come from
     /// memory; here the processor waits for many of them at once.
     pub(crate) fn touch_keys(&self, keys: &[u32]) {
         // what is no pane's number is out of bounds
-        let ids = keys.iter().map(|&key| self.keys.get(key as usize).copied().unwrap_or(NOTHING));
-        self.touch(ids);
+        self.touch(
+            keys.iter().map(|&key| self.keys.get(key as usize).map_or(NOTHING, |of_key| of_key.latest)),
+        );
     }
 
     /// Looks at these panes.
@@ -141,39 +160,39 @@ impl Panes {
             }
         };
         if self.keys.len() <= key as usize {
-            self.keys.resize(key as usize + 1, NOTHING);
+            self.keys.resize(key as usize + 1, OfKey::NOTHING);
         }
-        let all = &mut self.keys[key as usize];
-        match *all {
-            NOTHING => *all = id,
-            crowd if crowd & CROWD != 0 => self.crowds[(crowd & !CROWD) as usize].insert(at, id),
-            one => {
-                let crowd = self.free_crowds.pop().unwrap_or_else(|| {
+        let of_key = &mut self.keys[key as usize];
+        if of_key.latest == NOTHING {
+            of_key.latest = id;
+        } else {
+            if of_key.crowd == NOTHING {
+                of_key.crowd = self.free_crowds.pop().unwrap_or(self.crowds.len() as u32);
+                if of_key.crowd as usize == self.crowds.len() {
                     self.crowds.push(Vec::new());
-                    self.crowds.len() as u32 - 1
-                });
-                *all = CROWD | crowd;
-                let crowd = &mut self.crowds[crowd as usize];
-                crowd.push(one);
-                crowd.insert(at, id);
+                }
+                self.crowds[of_key.crowd as usize].push(of_key.latest);
             }
+            let crowd = &mut self.crowds[of_key.crowd as usize];
+            crowd.insert(at, id);
+            of_key.latest = crowd[crowd.len() - 1];
         }
         id
     }
 
     /// Takes a pane away from its key.
     pub(crate) fn remove(&mut self, id: u32) {
-        let all = &mut self.keys[self.stories[id as usize].key as usize];
-        if *all & CROWD == 0 {
-            *all = NOTHING;
-        } else {
-            let number = *all & !CROWD;
-            let crowd = &mut self.crowds[number as usize];
-            crowd.retain(|&other| other != id);
-            if let [one] = crowd[..] {
-                *all = one;
-                crowd.clear();
-                self.free_crowds.push(number);
+        let of_key = &mut self.keys[self.stories[id as usize].key as usize];
+        match self.crowds.get_mut(of_key.crowd as usize) {
+            None => of_key.latest = NOTHING,
+            Some(crowd) => {
+                crowd.retain(|&other| other != id);
+                of_key.latest = crowd[crowd.len() - 1];
+                if crowd.len() == 1 {
+                    crowd.clear();
+                    self.free_crowds.push(of_key.crowd);
+                    of_key.crowd = NOTHING;
+                }
             }
         }
         let pane = self.get_mut(id);
@@ -195,7 +214,7 @@ impl Panes {
 
     /// Keys without panes are gone, and the others have new slots in the same order.
     pub(crate) fn renumber_keys(&mut self) {
-        self.keys.retain(|&panes| panes != NOTHING);
+        self.keys.retain(|of_key| of_key.latest != NOTHING);
         for key in 0..self.keys.len() {
             for place in 0..self.of_key(key as u32).len() {
                 let id = self.of_key(key as u32)[place];
@@ -207,6 +226,7 @@ impl Panes {
     pub(crate) fn size(&self) -> usize {
         let numbers: usize = self.crowds.iter().map(Vec::capacity).sum();
         self.panes.capacity() * (size_of::<Pane>() + size_of::<Story>())
-            + (numbers + self.free.capacity() + self.keys.capacity()) * size_of::<u32>()
+            + self.keys.capacity() * size_of::<OfKey>()
+            + (numbers + self.free.capacity()) * size_of::<u32>()
     }
 }

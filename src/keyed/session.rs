@@ -13,14 +13,15 @@ fn last_tick(time: i64, gap: i64) -> i64 {
 }
 
 impl Working<'_> {
-    /// Takes a row that does nothing but make the only session of its key longer, if it is one. Most rows are.
+    /// Takes a row that does nothing but make the latest session of its key longer, if it is one. Most rows are.
     #[inline]
     pub(crate) fn extend_session(&mut self, row: usize, key: u32, time: i64, gap: i64) -> bool {
-        let &[id] = self.shard.panes.of_key(key) else { return false };
+        let Some((id, only)) = self.shard.panes.latest(key) else { return false };
         let pane = self.shard.panes.get_mut(id);
         let last = last_tick(time, gap);
-        let apart = time > pane.last.saturating_add(1) || pane.first > last.saturating_add(1);
-        if apart || pane.due || pane.frozen {
+        // a row behind the start does not touch what lies before
+        let begins = time >= pane.first || only && pane.first <= last.saturating_add(1);
+        if !begins || time > pane.last.saturating_add(1) || pane.due || pane.frozen {
             return false;
         }
         (pane.first, pane.last) = (pane.first.min(time), pane.last.max(last));
