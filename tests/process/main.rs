@@ -1,5 +1,5 @@
-//! Keyed state, timers and what is ready-made on them, against naive models: row by row, one list of everything, over random rows,
-//! every cut, and one to four threads.
+//! What is ready-made on keyed state and timers, against naive models: row by row, one list of everything, over random rows,
+//! every cut, and one to four threads. Random cases of state and timers themselves are in `crates/check`.
 #![expect(clippy::unwrap_used, reason = "a test that panics has found something")]
 
 mod common;
@@ -9,4 +9,3 @@ mod forged;
 mod joins;
 mod pairs;
 mod snapshots;
-mod timers;
