@@ -169,6 +169,20 @@ fn early_firings_come_before_the_window_ends() {
     assert!(fired(&by_clock.advance_clock(1_080).unwrap()).is_empty());
 }
 
+/// A row at 0 in a window of a day, an interval of a millisecond, and a row of the next day: of the firings at 1, 2, ...,
+/// 86,399,998 the first is given, then those from 86,390,000 on, together 10,000; and the one at the end.
+#[test]
+fn a_jump_over_very_many_intervals_gives_the_last_of_them() {
+    let day = 86_400_000;
+    let mut operator =
+        builder(Window::tumbling(MS(day))).trigger(Trigger::early_event_time(MS(1))).build().unwrap();
+    assert!(push(&mut operator, &[(0, "a", 7)]).is_empty());
+    let given = push(&mut operator, &[(day, "b", 1)]);
+    assert_eq!(given.len(), 10_001);
+    assert_eq!(given[9_999], "0-86400000 a=7 early 9999");
+    assert_eq!(given[10_000], "0-86400000 a=7 on_time 10000");
+}
+
 #[test]
 fn each_mode_tells_the_same_story() {
     let early = |mode| {

@@ -18,7 +18,7 @@ use crate::watermark::END;
 
 /// In one jump of the watermark a window fires early at most so often. All these firings are alike, and the first ones are left
 /// out; so a tiny interval and a row that is years ahead cannot fill the memory.
-const MAX_EARLY_FIRINGS: i128 = 100_000;
+const MAX_EARLY_FIRINGS: i128 = 10_000;
 
 /// What a firing is due to.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,9 @@ use crate::{Kind, MAX, NONE, Oracle, Output, Trigger, Value, Windows, trigger};
 /// What is to fire at which time: by time, then window, then key.
 type Agenda = BTreeSet<(i128, Window, Vec<Value>, Kind)>;
 
+/// Early firings of a window in one jump of the watermark, beside the first: they are all alike.
+const MOST_EARLY: i128 = 10_000;
+
 impl Oracle {
     /// The clock moves watermarks first; then what is still open fires early.
     pub(crate) fn advance_clock(&mut self, reading: i64, out: &mut Output) -> Result<(), String> {
@@ -106,11 +109,15 @@ impl Oracle {
         is_reached && time < window.end - 1
     }
 
-    /// One interval on, but not beyond the last tick; the new time if the watermark has reached that too.
+    /// One interval on, but not beyond the last tick; the new time if the watermark has reached that too. Of very many that it has
+    /// reached in one jump, only the last ones are given.
     fn step_early(&mut self, window: &Window, key: &[Value]) -> Option<i128> {
         let Trigger::EarlyEventTime(interval) = self.spec.trigger else { return None };
+        let reached = i128::from(self.watermark).min(window.end - 1);
         let pane = self.windows.get_mut(window)?.get_mut(key)?;
-        let next = (pane.next_early? + i128::from(interval)).min(window.end - 1);
+        let (time, interval) = (pane.next_early?, i128::from(interval));
+        let left_out = ((reached - time) / interval - MOST_EARLY).max(0);
+        let next = (time + (left_out + 1) * interval).min(window.end - 1);
         pane.next_early = Some(next);
         self.is_early(window, next).then_some(next)
     }

@@ -39,6 +39,17 @@ fn an_interval_is_cut_to_the_last_tick() {
 }
 
 #[test]
+fn of_very_many_intervals_in_one_jump_the_last_are_given() {
+    // At 1, then at 15,000 - 10,000 = 5,000 and on to 14,998: 1 + 9,999 of 14,998. The window is due at 14,999.
+    let long = Spec { trigger: Trigger::EarlyEventTime(1), ..Spec::tumbling(15_000) };
+    let mut oracle = Checked::new(Spec { strategy: Strategy::Explicit, ..long });
+    oracle.times(0, &[0]);
+    let given = counts(&oracle.apply(Op::Watermark(0, 20_000)));
+    assert_eq!(given.len(), 10_001);
+    assert_eq!(given[9_999..], [(Early, 1), (OnTime, 1)]);
+}
+
+#[test]
 fn an_early_time_that_has_passed_fires_with_the_next_advance() {
     let mut oracle = Checked::new(spec(Trigger::EarlyEventTime(10)));
     oracle.apply(Op::Watermark(0, 35));
