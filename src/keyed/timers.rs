@@ -24,6 +24,9 @@ pub(crate) struct Timers {
     last: u64,
 }
 
+/// An empty bucket keeps room for no more than this.
+const ROOM: usize = 4_096;
+
 /// Integers in order, as unsigned ones.
 fn ordered(time: i64) -> u64 {
     time as u64 ^ (1 << 63)
@@ -52,7 +55,10 @@ impl Timers {
         let changed = bucket(now, self.last);
         self.last = now;
         let (below, rest) = self.buckets.split_at_mut(changed);
-        below.iter_mut().for_each(|bucket| due.append(bucket));
+        for bucket in below.iter_mut() {
+            due.append(bucket);
+            bucket.shrink_to(ROOM);
+        }
         if let Some(mixed) = rest.first_mut() {
             for entry in mixed.drain(..) {
                 match below.get_mut(bucket(ordered(entry.time).max(now), now)) {
@@ -60,6 +66,7 @@ impl Timers {
                     _ => due.push(entry),
                 }
             }
+            mixed.shrink_to(ROOM);
         }
     }
 
@@ -117,5 +124,20 @@ mod tests {
         assert_eq!(due.len(), model.len());
         assert!(!model.is_empty());
         assert!(timers.buckets.iter().all(Vec::is_empty), "what was never due is left");
+    }
+
+    #[test]
+    fn what_has_been_taken_out_leaves_little_room_behind() {
+        let mut timers = Timers::new();
+        // over 17 bits: most are in the highest buckets
+        (0..100_000).for_each(|time| timers.push(Entry { time, pane: 0, generation: 0 }));
+        assert!(timers.size() >= 100_000 * size_of::<Entry>());
+        let mut due = Vec::new();
+        for watermark in [70_000, 100_000] {
+            timers.take_due(watermark, &mut due);
+        }
+        assert_eq!(due.len(), 100_000);
+        // the two buckets that had most, and what lay below them
+        assert!(timers.size() <= 20 * ROOM * size_of::<Entry>(), "{}", timers.size());
     }
 }
