@@ -14,8 +14,9 @@ pub(crate) struct Order {
     /// What comes first of what follows, most often all that is needed: the end, or where results come in the order of events
     /// the arrival number.
     pub(crate) lead: i64,
-    /// The arrival number of the row before which it happens, or which it is due to.
-    pub(crate) arrival: u64,
+    /// The arrival number of the row before which it happens, or which it is due to; none if that is the first row that is
+    /// judged by `time` or more, and nobody has looked it up.
+    pub(crate) arrival: Option<u64>,
     /// Whether the row itself is the cause.
     pub(crate) by_row: bool,
     /// The watermark that was waited for.

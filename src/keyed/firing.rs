@@ -5,7 +5,7 @@ use arrow_array::RecordBatch;
 use super::assign::Assigner;
 use super::contents::{Contents, append};
 use super::emission::{Emission, Order, Origin};
-use super::pane::{Given, Pane};
+use super::pane::{Fill, Given, Pane, Past, Story};
 use super::work::{Row, Working};
 use crate::accumulator::{Accumulator, Rows};
 use crate::block::Block;
@@ -25,8 +25,8 @@ const MAX_EARLY_FIRINGS: i128 = 10_000;
 pub(crate) enum Cause {
     /// A row, by its arrival number.
     Row(u64),
-    /// The watermark has reached a time.
-    Watermark(i64),
+    /// The watermark has reached a time, and `since` if what was due at that time came up later.
+    Watermark { time: i64, since: i64 },
     /// The clock has moved, after all that the watermark did.
     Clock,
     /// Late rows of the call are coalesced.
@@ -76,7 +76,7 @@ impl Working<'_> {
                 let next = (row.time.div_euclid(interval)).saturating_add(1).saturating_mul(interval);
                 let next = next.min(last);
                 story.early_at = Some(next);
-                self.reschedule(id);
+                self.schedule(id);
             }
             Rule::EventTime | Rule::EarlyEventTime(_) | Rule::EarlyClock(_) => {}
         }
@@ -94,17 +94,24 @@ impl Working<'_> {
         }
     }
 
-    /// The watermark has reached a time at which a pane fires early.
-    pub(crate) fn early(&mut self, id: u32, time: i64) {
+    /// The watermark has reached `since`, and with it a time at which a pane fires early.
+    pub(crate) fn early(&mut self, id: u32, time: i64, since: i64) {
         let last = self.shard.panes.get(id).last;
         if let Rule::EarlyEventTime(interval) = self.spec.trigger.when {
-            let reached = i128::from(self.watermark.min(last)) - i128::from(time);
+            let reached = self.reached(since).1.min(last);
+            let reached = i128::from(reached) - i128::from(time);
             let skipped = (reached / i128::from(interval) - MAX_EARLY_FIRINGS).max(0);
             let next = i128::from(time) + (skipped + 1) * i128::from(interval);
             let next = next.min(i128::from(last)) as i64;
             self.shard.panes.story_mut(id).early_at = Some(next);
         }
-        self.fire(id, Firing::Early, Cause::Watermark(time));
+        self.fire(id, Firing::Early, Cause::Watermark { time, since });
+    }
+
+    /// The arrival number of the first row that is judged by `watermark` or more, and by what. After the last row of the call
+    /// that is the next one to come.
+    fn reached(&self, watermark: i64) -> (u64, i64) {
+        self.call.ladder.reached(watermark).unwrap_or((u64::MAX, self.watermark))
     }
 
     /// The clock has passed a multiple of the interval: panes with news fire early.
@@ -112,7 +119,7 @@ impl Working<'_> {
         let live: Vec<u32> = self.shard.panes.live().collect();
         for id in live {
             let pane = self.shard.panes.get(id);
-            if pane.news && !pane.due {
+            if pane.fill == Fill::News && !pane.due {
                 self.fire(id, Firing::Early, Cause::Clock);
             }
         }
@@ -143,32 +150,33 @@ impl Working<'_> {
         pane.changed = false;
         let counted = matches!(self.spec.assigner, Assigner::Count);
         let stale = self.spec.discards() || counted;
-        if !pane.filled || stale && !pane.news {
+        if pane.fill == Fill::Empty || stale && pane.fill != Fill::News {
             return;
         }
-        pane.news = false;
+        pane.fill = Fill::Said;
         let slot = pane.slot;
         let emission = self.emission(id, firing, cause);
         match self.shard.contents {
             Contents::Aggregated(_) => self.emit_slot(id, slot, emission),
             Contents::Buffered(_) => {
-                if let Err(error) = self.emit_rows(id, slot, emission) {
+                if let Err(error) = self.emit_rows(id, slot, emission, cause) {
                     self.error.get_or_insert(error);
                 }
             }
         }
-        let story = self.shard.panes.story_mut(id);
         // windows that are counted fire once each
-        story.number += u32::from(!counted);
+        self.shard.panes.past_mut(id).number += u32::from(!counted);
         if self.spec.trigger.purging || self.spec.discards() {
-            story.times = (i64::MAX, i64::MIN);
+            if counted {
+                self.shard.panes.story_mut(id).times = Story::NONE.times;
+            }
             let new = self.new_slot();
             let pane = self.shard.panes.get_mut(id);
-            (pane.slot, pane.filled) = (new, false);
+            (pane.slot, pane.fill) = (new, Fill::Empty);
             self.leaving.push(slot);
         } else if let Contents::Buffered(buffer) = &self.shard.contents {
-            let filled = !buffer.is_empty(slot);
-            self.shard.panes.get_mut(id).filled = filled;
+            let fill = if buffer.is_empty(slot) { Fill::Empty } else { Fill::Said };
+            self.shard.panes.get_mut(id).fill = fill;
         } else {
             self.shard.panes.get_mut(id).frozen = true;
             self.frozen.push(id);
@@ -177,26 +185,30 @@ impl Working<'_> {
 
     fn emission(&mut self, id: u32, firing: Firing, cause: Cause) -> Emission {
         let Pane { first, last, .. } = *self.shard.panes.get(id);
+        let Past { key, number, created } = self.shard.panes.past(id);
         let counted = matches!(self.spec.assigner, Assigner::Count);
-        let story = self.shard.panes.story(id);
         let (first, last) = match counted {
             // as far as an end can be shown
-            true => (story.times.0, story.times.1.min(END - 1)),
+            true => {
+                let (first, last) = self.shard.panes.story(id).times;
+                (first, last.min(END - 1))
+            }
             false => (first, last),
         };
         let by_event = counted || self.spec.late_firing == LateFiring::PerRow;
         let sessions = self.spec.assigner.is_session();
         let (arrival, by_row, time) = match cause {
-            _ if !by_event && !sessions => (0, false, 0),
-            Cause::Row(arrival) => (arrival, true, 0),
-            Cause::Watermark(time) => (self.call.ladder.place(time.max(self.not_before)), false, time),
-            Cause::Clock => (u64::MAX, true, 0),
-            Cause::EndOfCall => (u64::MAX, true, 1),
+            _ if !by_event && !sessions => (Some(0), false, 0),
+            Cause::Row(arrival) => (Some(arrival), true, 0),
+            Cause::Watermark { time, since } if since == time && !by_event => (None, false, time),
+            Cause::Watermark { time, since } => (Some(self.reached(since).0), false, time),
+            Cause::Clock => (Some(u64::MAX), true, 0),
+            Cause::EndOfCall => (Some(u64::MAX), true, 1),
         };
         // ends that are shown as the same are the same
-        let lead = if by_event { arrival.min(i64::MAX as u64) as i64 } else { last.min(END - 1) };
-        let (key, created, number, result) = (story.key, story.created, story.number, true);
-        let order = Order { lead, arrival, by_row, time, last, first, firing, created, number, result };
+        let by_arrival = arrival.filter(|_| by_event).map(|arrival| arrival.min(i64::MAX as u64) as i64);
+        let lead = by_arrival.unwrap_or(last.min(END - 1));
+        let order = Order { lead, arrival, by_row, time, last, first, firing, created, number, result: true };
         Emission {
             order,
             code: self.shard.keys.codes()[key as usize],
@@ -234,7 +246,11 @@ impl Working<'_> {
     }
 
     /// Computes a result from the rows that a pane has kept.
-    fn emit_rows(&mut self, id: u32, slot: u32, mut emission: Emission) -> Result<()> {
+    fn emit_rows(&mut self, id: u32, slot: u32, mut emission: Emission, cause: Cause) -> Result<()> {
+        let watermark = match cause {
+            Cause::Watermark { since, .. } => self.reached(since).1,
+            _ => self.watermark,
+        };
         let Contents::Buffered(buffer) = &mut self.shard.contents else { return Ok(()) };
         let mut rows = buffer.rows(slot)?;
         if let Some(evictor) = self.spec.evictor.filter(|evictor| !evictor.after) {
@@ -254,7 +270,7 @@ impl Working<'_> {
                     end: emission.end,
                     firing: emission.order.firing,
                     number: emission.order.number,
-                    watermark: self.watermark,
+                    watermark,
                 };
                 let failed =
                     |message| Error::Aggregate { aggregate: format!("{:?}", function.function), message };

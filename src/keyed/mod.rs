@@ -201,16 +201,13 @@ struct Rung {
 }
 
 impl Ladder {
-    /// The arrival number of the first row that is judged by `watermark` or more; that of the next one to come if there is
-    /// none.
-    fn place(&self, watermark: i64) -> u64 {
-        let rung = self.0.partition_point(|rung| rung.after < watermark);
-        match self.0.get(rung) {
-            None => u64::MAX,
-            Some(Rung { first_arrival, watermarks, .. }) => {
-                first_arrival + watermarks.partition_point(|&before| before < watermark) as u64
-            }
-        }
+    /// The arrival number of the first row that is judged by `watermark` or more, and by what; none if no row is.
+    fn reached(&self, watermark: i64) -> Option<(u64, i64)> {
+        let rung = self.0.get(self.0.partition_point(|rung| rung.after < watermark))?;
+        let row = rung.watermarks.partition_point(|&before| before < watermark);
+        // the first row behind a batch is judged by what there is after it
+        let before = rung.watermarks.get(row).copied().unwrap_or(rung.after);
+        Some((rung.first_arrival + row as u64, before))
     }
 }
 
@@ -310,7 +307,7 @@ impl Keyed {
             judgement.dropped.sort_unstable_by_key(|judged| judged.row);
             output.late.extend(passage.late(&judgement.dropped, &parts.source)?);
         }
-        Ok(Fired::of(emitted, &parts.inputs))
+        Ok(Fired::of(emitted, &parts.inputs, &ladder))
     }
 
     /// Fires what is due at a watermark that has moved without rows, and then what has waited for the clock.
@@ -319,7 +316,7 @@ impl Keyed {
         let call = Call { spec: &self.spec, inputs: &parts.inputs, ladder: &ladder, source: &parts.source };
         let emitted =
             self.shards.iter_mut().map(|shard| Working::new(call, shard).finish(watermark, clock_passed));
-        Ok(Fired::of(emitted.collect::<Result<_>>()?, &parts.inputs))
+        Ok(Fired::of(emitted.collect::<Result<_>>()?, &parts.inputs, &ladder))
     }
 
     /// Makes batches of what has fired.
@@ -374,7 +371,7 @@ impl Rung {
 
 impl Fired {
     /// What all shards have fired, in order.
-    fn of(emitted: Vec<Emitted>, inputs: &Inputs) -> Self {
+    fn of(emitted: Vec<Emitted>, inputs: &Inputs, ladder: &Ladder) -> Self {
         let mut fired = Fired { accumulators: inputs.empty(), ..Fired::default() };
         for Emitted { entries, accumulators, rows, .. } in emitted {
             let before = match rows.is_empty() {
@@ -389,12 +386,17 @@ impl Fired {
             fired.rows.extend(rows);
         }
         // entries are large, and seldom need more than the first word of their order
-        let entries = std::mem::take(&mut fired.entries);
+        let mut entries = std::mem::take(&mut fired.entries);
         let mut places: Vec<(i64, u32)> = entries.iter().map(|entry| entry.order.lead).zip(0..).collect();
-        places.sort_unstable_by(|(lead, place), (other_lead, other)| {
-            let order = |place: &u32| (entries[*place as usize].order, *place);
-            lead.cmp(other_lead).then_with(|| order(place).cmp(&order(other)))
-        });
+        places.sort_unstable();
+        for same in places.chunk_by_mut(|(lead, _), (other, _)| lead == other).filter(|same| same.len() > 1) {
+            for &(_, place) in same.iter() {
+                let order = &mut entries[place as usize].order;
+                let reached = || ladder.reached(order.time).map_or(u64::MAX, |(arrival, _)| arrival);
+                order.arrival = Some(order.arrival.unwrap_or_else(reached));
+            }
+            same.sort_unstable_by_key(|&(_, place)| (entries[place as usize].order, place));
+        }
         fired.entries.extend(places.iter().map(|(_, place)| entries[*place as usize].clone()));
         fired
     }

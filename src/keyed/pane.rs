@@ -1,6 +1,8 @@
 //! Panes: what one key has in one window.
 
+use super::timers::Timers;
 use crate::fire::Firing;
+use crate::watermark::END;
 
 /// No pane, no slot.
 pub(crate) const NOTHING: u32 = u32::MAX;
@@ -13,31 +15,46 @@ pub(crate) struct Pane {
     /// be said in 64 bits is [`END`](crate::watermark::END).
     pub(crate) first: i64,
     pub(crate) last: i64,
-    /// Where its contents are.
+    /// Where its contents are; [`NOTHING`] if the pane is gone.
     pub(crate) slot: u32,
-    /// That of the one entry in the queue that means this pane; all others are stale.
-    pub(crate) generation: u32,
+    /// In a home, the pane of the key that starts last, which most rows are for.
+    latest: u32,
+    /// In a home, where all panes of the key are, if there are several.
+    crowd: u32,
     /// The watermark has passed its end.
     pub(crate) due: bool,
     /// Late rows have changed it since it last fired.
     pub(crate) changed: bool,
-    /// Rows have come since it last fired.
-    pub(crate) news: bool,
-    /// It has contents.
-    pub(crate) filled: bool,
+    pub(crate) fill: Fill,
     /// An emission reads its contents later.
     pub(crate) frozen: bool,
 }
 
-/// What is looked at when something happens to a pane.
-#[derive(Clone, Debug)]
-pub(crate) struct Story {
+/// Whether a pane has anything to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fill {
+    /// It has no contents.
+    Empty,
+    /// No row has come since it last fired.
+    Said,
+    /// Rows have come.
+    News,
+}
+
+/// What is looked at when a pane fires.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Past {
     /// The slot of its key.
     pub(crate) key: u32,
-    /// The arrival number of its first row.
-    pub(crate) created: u64,
     /// How often it has fired.
     pub(crate) number: u32,
+    /// The arrival number of its first row.
+    pub(crate) created: u64,
+}
+
+/// What only some triggers and modes want to know of a pane.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Story {
     /// Rows counted by its trigger.
     pub(crate) count: u64,
     /// When it fires early: by the watermark, or by the clock.
@@ -50,8 +67,15 @@ pub(crate) struct Story {
     pub(crate) given: Vec<Given>,
 }
 
+impl Story {
+    pub(crate) const NONE: Story =
+        Story { count: 0, early_at: None, mark: None, times: (i64::MAX, i64::MIN), given: Vec::new() };
+}
+
+static NO_STORY: Story = Story::NONE;
+
 /// A result that has been given.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Given {
     pub(crate) slot: u32,
     pub(crate) start: i64,
@@ -60,145 +84,261 @@ pub(crate) struct Given {
     pub(crate) number: u32,
 }
 
-/// The panes of a shard, by number; those of a key also by start. Few keys have more than one.
+/// The panes of a shard, by number; those of a key also by start. Few keys have more than one, so each has room for one, its
+/// home, which has the number of the key; others are kept apart. What there is of either is a pair, homes first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Panes {
-    panes: Vec<Pane>,
-    stories: Vec<Story>,
+    homes: Vec<Pane>,
+    others: Vec<Pane>,
+    pasts: [Vec<Past>; 2],
+    timers: [Timers; 2],
+    /// Up to the last pane that has one.
+    stories: [Vec<Story>; 2],
     free: Vec<u32>,
-    keys: Vec<OfKey>,
+    len: usize,
     /// The panes of keys that have several, from the earliest to the latest.
     crowds: Vec<Vec<u32>>,
     free_crowds: Vec<u32>,
+    /// Keys that have lost one of several panes, which are still in their list.
+    thinned: Vec<u32>,
 }
 
-/// What a key has.
-#[derive(Clone, Copy, Debug)]
-struct OfKey {
-    /// The pane that starts last, which most rows are for.
-    latest: u32,
-    /// Where all are, if there are several.
-    crowd: u32,
+/// The bit that the number of a pane has if it is not that of its key.
+const OTHER: u32 = 1 << 31;
+
+/// Which of two vectors has what belongs to a pane, and where.
+fn split(id: u32) -> (usize, usize) {
+    ((id >> 31) as usize, (id & !OTHER) as usize)
 }
 
-impl OfKey {
-    const NOTHING: OfKey = OfKey { latest: NOTHING, crowd: NOTHING };
+impl Pane {
+    /// One whose window has been opened, and has taken nothing.
+    pub(crate) fn new(first: i64, last: i64, slot: u32) -> Self {
+        Pane {
+            first,
+            last,
+            slot,
+            latest: NOTHING,
+            crowd: NOTHING,
+            due: false,
+            changed: false,
+            fill: Fill::Empty,
+            frozen: false,
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        self.slot != NOTHING
+    }
 }
 
 impl Panes {
     pub(crate) fn len(&self) -> usize {
-        self.panes.len() - self.free.len()
+        self.len
     }
 
+    #[inline]
     pub(crate) fn get(&self, id: u32) -> &Pane {
-        &self.panes[id as usize]
+        match split(id) {
+            (0, place) => &self.homes[place],
+            (_, place) => &self.others[place],
+        }
     }
+
+    #[inline]
     pub(crate) fn get_mut(&mut self, id: u32) -> &mut Pane {
-        &mut self.panes[id as usize]
+        match split(id) {
+            (0, place) => &mut self.homes[place],
+            (_, place) => &mut self.others[place],
+        }
     }
+
+    pub(crate) fn past(&self, id: u32) -> Past {
+        let (which, place) = split(id);
+        self.pasts[which][place]
+    }
+
+    pub(crate) fn past_mut(&mut self, id: u32) -> &mut Past {
+        let (which, place) = split(id);
+        &mut self.pasts[which][place]
+    }
+
     pub(crate) fn story(&self, id: u32) -> &Story {
-        &self.stories[id as usize]
+        let (which, place) = split(id);
+        self.stories[which].get(place).unwrap_or(&NO_STORY)
     }
+
     pub(crate) fn story_mut(&mut self, id: u32) -> &mut Story {
-        &mut self.stories[id as usize]
+        let (which, place) = split(id);
+        let stories = &mut self.stories[which];
+        if stories.len() <= place {
+            stories.resize(place + 1, Story::NONE);
+        }
+        &mut stories[place]
+    }
+
+    /// The story of a pane, if it has one.
+    pub(crate) fn take_story(&mut self, id: u32) -> Option<Story> {
+        let (which, place) = split(id);
+        self.stories[which].get_mut(place).map(|story| std::mem::replace(story, Story::NONE))
+    }
+
+    /// When something happens to a pane next, or a time before.
+    pub(crate) fn time(&self, id: u32) -> i64 {
+        let (which, place) = split(id);
+        self.timers[which].get(place)
+    }
+
+    /// Something happens to a pane at this time, and no earlier.
+    pub(crate) fn set_time(&mut self, id: u32, time: i64) {
+        let (which, place) = split(id);
+        self.timers[which].set(place, time);
+    }
+
+    /// Takes out the times up to `watermark`, with their panes.
+    pub(crate) fn take_due(&mut self, watermark: i64) -> Vec<(u32, i64)> {
+        let [homes, others] = &mut self.timers;
+        let mut due = Vec::new();
+        homes.take_due(watermark, |place, time| due.push((place as u32, time)));
+        others.take_due(watermark, |place, time| due.push((place as u32 | OTHER, time)));
+        due.retain(|&(id, _)| self.get(id).is_there());
+        due
     }
 
     /// The panes of a key, from the earliest to the latest.
     #[inline]
     pub(crate) fn of_key(&self, key: u32) -> &[u32] {
-        match self.keys.get(key as usize) {
-            None | Some(&OfKey { latest: NOTHING, .. }) => &[],
-            Some(OfKey { latest, crowd: NOTHING }) => std::slice::from_ref(latest),
-            Some(of_key) => &self.crowds[of_key.crowd as usize],
+        match self.homes.get(key as usize) {
+            None | Some(&Pane { latest: NOTHING, .. }) => &[],
+            Some(Pane { latest, crowd: NOTHING, .. }) => std::slice::from_ref(latest),
+            Some(home) => &self.crowds[home.crowd as usize],
         }
     }
 
     /// The pane of a key that starts last, and whether it is the only one.
     #[inline]
-    pub(crate) fn latest(&self, key: u32) -> Option<(u32, bool)> {
-        let of_key = self.keys.get(key as usize).filter(|of_key| of_key.latest != NOTHING)?;
-        Some((of_key.latest, of_key.crowd == NOTHING))
+    pub(crate) fn latest(&mut self, key: u32) -> Option<(&mut Pane, bool)> {
+        let home = self.homes.get_mut(key as usize)?;
+        let only = home.crowd == NOTHING;
+        match home.latest {
+            NOTHING => None,
+            latest if latest == key => Some((home, only)),
+            latest => Some((&mut self.others[split(latest).1], only)),
+        }
     }
 
-    /// Looks at the latest panes of these keys. Rows are then taken one after the other, each as soon as its pane has come from
-    /// memory; here the processor waits for many of them at once.
-    pub(crate) fn touch_keys(&self, keys: &[u32]) {
-        // what is no pane's number is out of bounds
-        self.touch(
-            keys.iter().map(|&key| self.keys.get(key as usize).map_or(NOTHING, |of_key| of_key.latest)),
-        );
+    /// Looks at the homes of these keys. Rows are then taken one after the other, each as soon as its pane has come from memory;
+    /// here the processor waits for many of them at once.
+    pub(crate) fn touch(&self, keys: &[u32]) {
+        let homes = keys.iter().map(|&key| self.homes.get(key as usize).map_or(0, |home| home.last));
+        std::hint::black_box(homes.fold(0, |all, last| all ^ last));
     }
 
-    /// Looks at these panes.
-    pub(crate) fn touch(&self, ids: impl Iterator<Item = u32>) {
-        let panes = ids.map(|id| self.panes.get(id as usize));
-        std::hint::black_box(panes.fold(0, |all, pane| all ^ pane.map_or(0, |pane| pane.last)));
-    }
-
-    /// A new pane of a key, which comes at place `at` among those that the key has.
+    /// A new pane of a key, which comes at place `at` among those that the key has. If it starts last it gets the home of its
+    /// key, unless somebody knows the pane that is there by its number. Returns its own number.
     pub(crate) fn insert(&mut self, key: u32, at: usize, mut pane: Pane, created: u64) -> u32 {
-        let story = Story {
-            key,
-            created,
-            number: 0,
-            count: 0,
-            early_at: None,
-            mark: None,
-            times: (i64::MAX, i64::MIN),
-            given: Vec::new(),
-        };
-        let id = match self.free.pop() {
-            Some(id) => {
-                pane.generation = self.get(id).generation;
-                (self.panes[id as usize], self.stories[id as usize]) = (pane, story);
-                id
-            }
-            None => {
-                self.panes.push(pane);
-                self.stories.push(story);
-                self.panes.len() as u32 - 1
-            }
-        };
-        if self.keys.len() <= key as usize {
-            self.keys.resize(key as usize + 1, OfKey::NOTHING);
+        let past = Past { key, number: 0, created };
+        if self.homes.len() <= key as usize {
+            self.homes.resize(key as usize + 1, Pane::new(0, 0, NOTHING));
+            self.pasts[0].resize(key as usize + 1, past);
         }
-        let of_key = &mut self.keys[key as usize];
-        if of_key.latest == NOTHING {
-            of_key.latest = id;
-        } else {
-            if of_key.crowd == NOTHING {
-                of_key.crowd = self.free_crowds.pop().unwrap_or(self.crowds.len() as u32);
-                if of_key.crowd as usize == self.crowds.len() {
-                    self.crowds.push(Vec::new());
+        self.len += 1;
+        let home = &mut self.homes[key as usize];
+        let Pane { latest, crowd, .. } = *home;
+        (pane.latest, pane.crowd) = (key, crowd);
+        if latest == NOTHING {
+            (*home, self.pasts[0][key as usize]) = (pane, past);
+            return key;
+        }
+        let crowd = self.crowd(key);
+        let last = at == self.crowds[crowd].len();
+        let id = match &self.homes[key as usize] {
+            home if !home.is_there() => key,
+            home if last && latest == key && !home.frozen && !home.changed => {
+                let (before, past, time) = (home.clone(), self.past(key), self.time(key));
+                let moved = self.put_aside(before, past);
+                self.set_time(moved, time);
+                if let Some(story) = self.take_story(key).filter(|story| *story != Story::NONE) {
+                    *self.story_mut(moved) = story;
                 }
-                self.crowds[of_key.crowd as usize].push(of_key.latest);
+                self.crowds[crowd][at - 1] = moved;
+                key
             }
-            let crowd = &mut self.crowds[of_key.crowd as usize];
-            crowd.insert(at, id);
-            of_key.latest = crowd[crowd.len() - 1];
+            _ => self.put_aside(pane.clone(), past),
+        };
+        self.crowds[crowd].insert(at, id);
+        let latest = self.crowds[crowd][self.crowds[crowd].len() - 1];
+        let home = &mut self.homes[key as usize];
+        if id == key {
+            (*home, self.pasts[0][key as usize]) = (pane, past);
         }
+        (home.latest, home.crowd) = (latest, crowd as u32);
         id
     }
 
-    /// Takes a pane away from its key.
-    pub(crate) fn remove(&mut self, id: u32) {
-        let of_key = &mut self.keys[self.stories[id as usize].key as usize];
-        match self.crowds.get_mut(of_key.crowd as usize) {
-            None => of_key.latest = NOTHING,
-            Some(crowd) => {
-                crowd.retain(|&other| other != id);
-                of_key.latest = crowd[crowd.len() - 1];
-                if crowd.len() == 1 {
-                    crowd.clear();
-                    self.free_crowds.push(of_key.crowd);
-                    of_key.crowd = NOTHING;
-                }
-            }
+    /// The list of the panes of a key that has some.
+    fn crowd(&mut self, key: u32) -> usize {
+        let Pane { latest, crowd, .. } = self.homes[key as usize];
+        if crowd != NOTHING {
+            return crowd as usize;
         }
+        let free = self.free_crowds.pop().map_or(self.crowds.len(), |free| free as usize);
+        if free == self.crowds.len() {
+            self.crowds.push(Vec::new());
+        }
+        self.crowds[free].push(latest);
+        free
+    }
+
+    /// A pane that is not at home.
+    fn put_aside(&mut self, pane: Pane, past: Past) -> u32 {
+        if let Some(id) = self.free.pop() {
+            let (_, place) = split(id);
+            (self.others[place], self.pasts[1][place]) = (pane, past);
+            return id;
+        }
+        self.others.push(pane);
+        self.pasts[1].push(past);
+        (self.others.len() as u32 - 1) | OTHER
+    }
+
+    /// A pane is gone. Before another one comes, keys that had several are to be [thinned out](Panes::thin_out).
+    pub(crate) fn remove(&mut self, id: u32) {
         let pane = self.get_mut(id);
-        pane.generation = pane.generation.wrapping_add(1);
-        pane.changed = false;
-        self.free.push(id);
+        (pane.slot, pane.changed) = (NOTHING, false);
+        let key = self.past(id).key;
+        let home = &mut self.homes[key as usize];
+        match home.crowd {
+            NOTHING => home.latest = NOTHING,
+            _ => self.thinned.push(key),
+        }
+        if id != key {
+            self.free.push(id);
+        }
+        self.len -= 1;
+        self.take_story(id);
+        self.set_time(id, END);
+    }
+
+    /// Takes panes that are gone out of the lists of their keys.
+    pub(crate) fn thin_out(&mut self) {
+        let mut thinned = std::mem::take(&mut self.thinned);
+        thinned.sort_unstable();
+        thinned.dedup();
+        for key in thinned.drain(..) {
+            let number = self.homes[key as usize].crowd;
+            let mut crowd = std::mem::take(&mut self.crowds[number as usize]);
+            crowd.retain(|&id| self.get(id).is_there());
+            let home = &mut self.homes[key as usize];
+            home.latest = crowd.last().copied().unwrap_or(NOTHING);
+            if crowd.len() < 2 {
+                crowd.clear();
+                self.free_crowds.push(number);
+                home.crowd = NOTHING;
+            }
+            self.crowds[number as usize] = crowd;
+        }
+        self.thinned = thinned;
     }
 
     /// All panes, by key, each key's from the earliest to the latest.
@@ -208,25 +348,36 @@ impl Panes {
 
     /// The panes of each key, from the earliest to the latest, for keys that have any.
     pub(crate) fn by_key(&self) -> impl Iterator<Item = (u32, &[u32])> {
-        let keys = (0..self.keys.len() as u32).map(|key| (key, self.of_key(key)));
+        let keys = (0..self.homes.len() as u32).map(|key| (key, self.of_key(key)));
         keys.filter(|(_, ids)| !ids.is_empty())
     }
 
     /// Keys without panes are gone, and the others have new slots in the same order.
     pub(crate) fn renumber_keys(&mut self) {
-        self.keys.retain(|of_key| of_key.latest != NOTHING);
-        for key in 0..self.keys.len() {
-            for place in 0..self.of_key(key as u32).len() {
-                let id = self.of_key(key as u32)[place];
-                self.story_mut(id).key = key as u32;
+        let mut before = std::mem::take(self);
+        let used: Vec<Vec<u32>> = before.by_key().map(|(_, ids)| ids.to_vec()).collect();
+        for (key, ids) in (0..).zip(used) {
+            for (at, id) in ids.into_iter().enumerate() {
+                let Past { number, created, .. } = before.past(id);
+                let new = self.insert(key, at, before.get(id).clone(), created);
+                self.past_mut(new).number = number;
+                self.set_time(new, before.time(id));
+                if let Some(story) = before.take_story(id) {
+                    *self.story_mut(new) = story;
+                }
             }
         }
     }
 
     pub(crate) fn size(&self) -> usize {
+        fn bytes<T>(of: &[Vec<T>; 2]) -> usize {
+            of.iter().map(Vec::capacity).sum::<usize>() * size_of::<T>()
+        }
         let numbers: usize = self.crowds.iter().map(Vec::capacity).sum();
-        self.panes.capacity() * (size_of::<Pane>() + size_of::<Story>())
-            + self.keys.capacity() * size_of::<OfKey>()
+        (self.homes.capacity() + self.others.capacity()) * size_of::<Pane>()
+            + bytes(&self.pasts)
+            + bytes(&self.stories)
+            + self.timers.iter().map(Timers::size).sum::<usize>()
             + (numbers + self.free.capacity()) * size_of::<u32>()
     }
 }

@@ -16,8 +16,7 @@ use arrow_schema::{DataType, SchemaRef};
 use super::assign::Assigner;
 use super::buffer::Place;
 use super::contents::Contents;
-use super::pane::{Given, NOTHING, Pane, Story};
-use super::timers::Entry;
+use super::pane::{Fill, Given, NOTHING, Pane, Past, Story};
 use super::{Keyed, Spec, append};
 use crate::accumulator::Accumulator;
 use crate::builder::Parts;
@@ -99,27 +98,31 @@ impl Keyed {
             let (first, last) = (columns.first[row], columns.last[row]);
             let within = |error: String| format!("the window from {first} to {last}: {error}");
             let key = shards[number].keys.get_or_insert(code, null);
-            let mut pane = columns.pane(row, all.passed(last));
-            let story = columns.story(row, key);
+            let mut pane = columns.pane(row, all.passed(last)).map_err(within)?;
+            let story = columns.story(row);
             let shard = &mut shards[number];
             let ids = shard.panes.of_key(key);
             let (at, before) = (ids.len(), ids.last().map(|&id| shard.panes.get(id)));
             spec.check(&pane, before, all.passed(spec.expires_at(last)))
                 .map_err(|error| within(error.into()))?;
-            all.check(&story, &pane, spec).map_err(within)?;
+            let past = Past { key, number: columns.number[row], created: columns.created[row] };
+            all.check(past, &story, &pane, spec).map_err(within)?;
             pane.slot = match &mut shard.contents {
                 Contents::Aggregated(contents) => {
                     contents.restore(&all.states(&saved.lists("contents")?.value(row), spec).map_err(within)?)
                 }
-                Contents::Buffered(_) => {
-                    all.keep(number, &saved.lists("rows")?.value(row), pane.filled).map_err(within)?
-                }
+                Contents::Buffered(_) => all
+                    .keep(number, &saved.lists("rows")?.value(row), pane.fill != Fill::Empty)
+                    .map_err(within)?,
             };
-            let time = spec.next_time(&pane, story.early_at);
-            let generation = pane.generation;
-            let id = shard.panes.insert(key, at, pane, story.created);
-            *shard.panes.story_mut(id) = story;
-            shard.timers.push(Entry { time, pane: id, generation });
+            let next = spec.next_time(&pane, story.early_at);
+            let time = if all.passed(next) { all.watermark.saturating_add(1) } else { next };
+            let id = shard.panes.insert(key, at, pane, past.created);
+            *shard.panes.past_mut(id) = past;
+            if story != Story::NONE {
+                *shard.panes.story_mut(id) = story;
+            }
+            shard.panes.set_time(id, time);
             if spec.retracts() {
                 let given = saved.lists("given")?.value(row);
                 shard.panes.story_mut(id).given = all.given(&given, &mut shard.given).map_err(within)?;
@@ -162,26 +165,21 @@ impl<'a> PaneColumns<'a> {
     }
 
     /// Without contents.
-    fn pane(&self, row: usize, due: bool) -> Pane {
-        Pane {
-            first: self.first[row],
-            last: self.last[row],
-            slot: NOTHING,
-            generation: 0,
-            due,
-            changed: false,
-            news: self.news.value(row),
-            filled: self.filled.value(row),
-            frozen: false,
-        }
+    fn pane(&self, row: usize, due: bool) -> Checked<Pane> {
+        let mut pane = Pane::new(self.first[row], self.last[row], NOTHING);
+        pane.due = due;
+        pane.fill = match (self.filled.value(row), self.news.value(row)) {
+            (false, false) => Fill::Empty,
+            (true, false) => Fill::Said,
+            (true, true) => Fill::News,
+            (false, true) => return Err("rows have come, but it has no contents".into()),
+        };
+        Ok(pane)
     }
 
     /// Without results that may have to be taken back.
-    fn story(&self, row: usize, key: u32) -> Story {
+    fn story(&self, row: usize) -> Story {
         Story {
-            key,
-            created: self.created[row],
-            number: self.number[row],
             count: self.count[row],
             early_at: self.early_at.is_valid(row).then(|| self.early_at.value(row)),
             mark: self.mark.is_valid(row).then(|| self.mark.value(row)),
@@ -198,12 +196,12 @@ impl Restoring<'_> {
     }
 
     /// Whether a pane can have come this far.
-    fn check(&mut self, story: &Story, pane: &Pane, spec: &Spec) -> Checked<()> {
+    fn check(&mut self, past: Past, story: &Story, pane: &Pane, spec: &Spec) -> Checked<()> {
         if story.early_at.is_some_and(|early| early < pane.first || early > pane.last) {
             return Err("it cannot fire early outside of it".into());
         }
-        if story.number > MOST_FIRINGS {
-            return Err(format!("it cannot have fired {} times", story.number));
+        if past.number > MOST_FIRINGS {
+            return Err(format!("it cannot have fired {} times", past.number));
         }
         if !spec.assigner.is_session() {
             self.counted = self.taken;

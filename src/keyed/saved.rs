@@ -17,7 +17,7 @@ use arrow_select::interleave::interleave;
 
 use super::buffer::{Buffer, Place};
 use super::contents::Contents;
-use super::pane::{Pane, Story};
+use super::pane::{Fill, Pane, Past, Story};
 use super::{Keyed, Shard};
 use crate::accumulator::Accumulator;
 use crate::builder::Parts;
@@ -70,7 +70,7 @@ impl Keyed {
         for (number, shard) in self.shards.iter().enumerate() {
             for (_, ids) in shard.panes.by_key() {
                 let spots: Vec<Spot> = ids.iter().map(|&id| Spot { shard: number, id }).collect();
-                let oldest = spots.iter().map(|spot| self.story(*spot).created).min();
+                let oldest = spots.iter().map(|spot| self.past(*spot).created).min();
                 keys.extend(oldest.map(|oldest| (oldest, spots)));
             }
         }
@@ -84,6 +84,10 @@ impl Keyed {
 
     fn pane(&self, spot: Spot) -> &Pane {
         self.shard(spot).panes.get(spot.id)
+    }
+
+    fn past(&self, spot: Spot) -> Past {
+        self.shard(spot).panes.past(spot.id)
     }
 
     fn story(&self, spot: Spot) -> &Story {
@@ -120,15 +124,19 @@ impl Keyed {
 
     fn save_panes(&self, spots: &[Spot], numbers: &Numbers, parts: &Parts) -> Checked<ArrayRef> {
         let panes = || spots.iter().map(|spot| self.pane(*spot));
+        let pasts = || spots.iter().map(|spot| self.past(*spot));
         let stories = || spots.iter().map(|spot| self.story(*spot));
         let mut columns: Vec<(&str, ArrayRef)> = self.save_keys(spots, parts)?.into_iter().collect();
         columns.extend::<[(&str, ArrayRef); 11]>([
             ("first", Arc::new(Int64Array::from_iter_values(panes().map(|pane| pane.first)))),
             ("last", Arc::new(Int64Array::from_iter_values(panes().map(|pane| pane.last)))),
-            ("news", Arc::new(panes().map(|pane| Some(pane.news)).collect::<BooleanArray>())),
-            ("filled", Arc::new(panes().map(|pane| Some(pane.filled)).collect::<BooleanArray>())),
-            ("created", Arc::new(UInt64Array::from_iter_values(stories().map(|story| story.created)))),
-            ("number", Arc::new(UInt32Array::from_iter_values(stories().map(|story| story.number)))),
+            ("news", Arc::new(panes().map(|pane| Some(pane.fill == Fill::News)).collect::<BooleanArray>())),
+            (
+                "filled",
+                Arc::new(panes().map(|pane| Some(pane.fill != Fill::Empty)).collect::<BooleanArray>()),
+            ),
+            ("created", Arc::new(UInt64Array::from_iter_values(pasts().map(|past| past.created)))),
+            ("number", Arc::new(UInt32Array::from_iter_values(pasts().map(|past| past.number)))),
             ("count", Arc::new(UInt64Array::from_iter_values(stories().map(|story| story.count)))),
             ("early_at", Arc::new(stories().map(|story| story.early_at).collect::<Int64Array>())),
             ("mark", Arc::new(stories().map(|story| story.mark).collect::<Float64Array>())),
@@ -153,7 +161,7 @@ impl Keyed {
 
     fn save_keys(&self, spots: &[Spot], parts: &Parts) -> Checked<Option<(&'static str, ArrayRef)>> {
         let key = |spot: &Spot| {
-            let (keys, slot) = (&self.shard(*spot).keys, self.story(*spot).key);
+            let (keys, slot) = (&self.shard(*spot).keys, self.past(*spot).key);
             (keys.codes()[slot as usize], keys.null_slot() == Some(slot))
         };
         let (codes, nulls): (Vec<Code>, Vec<bool>) = spots.iter().map(key).unzip();

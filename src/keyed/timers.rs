@@ -1,78 +1,75 @@
-//! Times at which something happens to a pane, in order.
+//! When something happens to a pane next, by the place of the pane.
 //!
-//! Watermarks never go back, so what is wanted is a monotone priority queue: the radix heap of Ahuja, Mehlhorn, Orlin and
-//! Tarjan, "Faster algorithms for the shortest path problem" (1990), section 2. An entry lies in the bucket of the highest bit
-//! in which it differs from the last watermark, and moves down at most once a bit: a few appends, no comparison of entries,
-//! and no memory access out of order. When the watermark changes in bit `b`, all that lies in lower buckets is due, what lies
-//! in that of `b` is told apart, and the buckets above stay as they are.
+//! Panes have one time each, and most of them are put off again and again before it comes: a session with every row. So there
+//! is no queue, but a tree of minima: a node holds a time that is no later than any below it, and 64 nodes have one above
+//! them. A time that is put off is written in one place, and the nodes above go up when somebody next looks below them. What
+//! is due is found by vectors of times, in the order of the panes in memory.
 
-/// Something will happen to a pane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) time: i64,
-    pub(crate) pane: u32,
-    /// Which of the panes that have had this number.
-    pub(crate) generation: u32,
-}
+use crate::block::{BLOCK, bits};
+use crate::scan::{bounds, within};
+use crate::watermark::END;
 
-#[derive(Clone, Debug)]
+/// Times of panes; [`END`] for those that have none.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
-    /// Bucket `b > 0` has the entries whose highest bit that differs from `last` is bit `b - 1`; bucket 0 has those that do
-    /// not differ, and those that are overdue.
-    buckets: Vec<Vec<Entry>>,
-    /// The watermark up to which entries have been taken out.
-    last: u64,
-}
-
-/// An empty bucket keeps room for no more than this.
-const ROOM: usize = 4_096;
-
-/// Integers in order, as unsigned ones.
-fn ordered(time: i64) -> u64 {
-    time as u64 ^ (1 << 63)
-}
-
-/// How many bits there are up to the highest one in which a time differs from an earlier one.
-#[inline]
-fn bucket(time: u64, last: u64) -> usize {
-    (u64::BITS - (time ^ last).leading_zeros()) as usize
+    /// The times themselves, then of every 64 one that is no later, and so on up to at most 64.
+    levels: Vec<Vec<i64>>,
 }
 
 impl Timers {
-    pub(crate) fn new() -> Self {
-        Timers { buckets: vec![Vec::new(); 65], last: 0 }
+    pub(crate) fn get(&self, pane: usize) -> i64 {
+        self.levels[0][pane]
     }
 
-    #[inline]
-    pub(crate) fn push(&mut self, entry: Entry) {
-        let bucket = bucket(ordered(entry.time).max(self.last), self.last);
-        self.buckets[bucket].push(entry);
-    }
-
-    /// Takes out the entries up to `watermark`, in no particular order.
-    pub(crate) fn take_due(&mut self, watermark: i64, due: &mut Vec<Entry>) {
-        let now = ordered(watermark).max(self.last);
-        let changed = bucket(now, self.last);
-        self.last = now;
-        let (below, rest) = self.buckets.split_at_mut(changed);
-        for bucket in below.iter_mut() {
-            due.append(bucket);
-            bucket.shrink_to(ROOM);
-        }
-        if let Some(mixed) = rest.first_mut() {
-            for entry in mixed.drain(..) {
-                match below.get_mut(bucket(ordered(entry.time).max(now), now)) {
-                    Some(later) if entry.time > watermark => later.push(entry),
-                    _ => due.push(entry),
+    pub(crate) fn set(&mut self, pane: usize, time: i64) {
+        let mut place = pane;
+        for level in 0.. {
+            if self.levels.len() == level {
+                let below = level.checked_sub(1).map(|below| &self.levels[below]);
+                if below.is_some_and(|below| below.len() <= BLOCK) {
+                    return;
                 }
+                let minima = below.map(|below| bounds(below).iter().map(|bounds| bounds.low).collect());
+                self.levels.push(minima.unwrap_or_default());
             }
-            mixed.shrink_to(ROOM);
+            let times = &mut self.levels[level];
+            if times.len() <= place {
+                times.resize(place + 1, END);
+            }
+            match level > 0 && times[place] <= time {
+                true => return,
+                false => times[place] = time,
+            }
+            place /= BLOCK;
         }
+    }
+
+    /// Takes out the times up to `watermark`, with their panes, in the order of these.
+    pub(crate) fn take_due(&mut self, watermark: i64, mut taken: impl FnMut(usize, i64)) {
+        take(&mut self.levels, 0, watermark, &mut taken);
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.buckets.iter().map(|bucket| bucket.capacity() * size_of::<Entry>()).sum()
+        self.levels.iter().map(|level| level.capacity() * size_of::<i64>()).sum()
     }
+}
+
+/// The same below a node, whose children are the highest level given. Returns what is the earliest time then.
+fn take(levels: &mut [Vec<i64>], node: usize, watermark: i64, taken: &mut impl FnMut(usize, i64)) -> i64 {
+    let Some((children, below)) = levels.split_last_mut() else { return END };
+    let first = node * BLOCK;
+    let end = children.len().min(first + BLOCK);
+    let children = &mut children[first..end];
+    for child in bits(within(children, i64::MIN, watermark)) {
+        let place = first + child;
+        if below.is_empty() {
+            taken(place, children[child]);
+            children[child] = END;
+        } else {
+            children[child] = take(below, place, watermark, taken);
+        }
+    }
+    bounds(children).first().map_or(END, |bounds| bounds.low)
 }
 
 #[cfg(test)]
@@ -92,52 +89,48 @@ mod tests {
 
     #[test]
     fn takes_out_exactly_what_is_due_at_rising_watermarks() {
-        let (mut timers, mut model) = (Timers::new(), Vec::new());
-        let mut numbers = numbers();
-        let mut watermark = -1_000_i64;
-        for round in 0..3_000_u32 {
-            let mut number = || numbers.next().unwrap();
-            for _ in 0..number() % 4 {
-                let time = match number() % 50 {
-                    0 => i64::MAX,
-                    1 => i64::MIN,
-                    2 => watermark.saturating_sub((number() % 30) as i64),
-                    _ => watermark.saturating_add((number() % 3_000) as i64),
-                };
-                let entry = Entry { time, pane: round, generation: 0 };
-                timers.push(entry);
-                model.push(entry);
+        // 5,000 panes make three levels
+        for panes in [1, 64, 65, 5_000] {
+            let (mut timers, mut model) = (Timers::default(), vec![END; panes]);
+            let mut numbers = numbers();
+            let mut watermark = -1_000_i64;
+            let mut taken = 0;
+            for _ in 0..2_000 {
+                let mut number = || numbers.next().unwrap();
+                for _ in 0..number() % 8 {
+                    let time = match number() % 50 {
+                        0 => END,
+                        1 => i64::MIN,
+                        2 => watermark.saturating_sub((number() % 30) as i64),
+                        _ => watermark.saturating_add((number() % 3_000) as i64),
+                    };
+                    let pane = number() as usize % panes;
+                    timers.set(pane, time);
+                    model[pane] = time;
+                }
+                watermark = watermark.saturating_add((number() % 20) as i64);
+                let mut due = Vec::new();
+                timers.take_due(watermark, |pane, time| due.push((pane, time)));
+                let mut expected = Vec::new();
+                for (pane, time) in model.iter_mut().enumerate().filter(|(_, time)| **time <= watermark) {
+                    expected.push((pane, std::mem::replace(time, END)));
+                }
+                assert_eq!(due, expected, "{panes} panes at {watermark}");
+                taken += due.len();
             }
-            watermark = watermark.saturating_add((number() % 20) as i64);
-            let mut due = Vec::new();
-            timers.take_due(watermark, &mut due);
-            let (mut expected, rest): (Vec<_>, Vec<_>) =
-                model.into_iter().partition(|entry: &Entry| entry.time <= watermark);
-            let by_time = |entry: &Entry| (entry.time, entry.pane);
-            due.sort_by_key(by_time);
-            expected.sort_by_key(by_time);
-            assert_eq!(due, expected, "at {watermark}");
-            model = rest;
+            assert!(taken > 50, "{taken} of {panes} panes");
         }
-        let mut due = Vec::new();
-        timers.take_due(i64::MAX, &mut due);
-        assert_eq!(due.len(), model.len());
-        assert!(!model.is_empty());
-        assert!(timers.buckets.iter().all(Vec::is_empty), "what was never due is left");
     }
 
     #[test]
-    fn what_has_been_taken_out_leaves_little_room_behind() {
-        let mut timers = Timers::new();
-        // over 17 bits: most are in the highest buckets
-        (0..100_000).for_each(|time| timers.push(Entry { time, pane: 0, generation: 0 }));
-        assert!(timers.size() >= 100_000 * size_of::<Entry>());
+    fn the_end_of_input_takes_out_every_pane_that_there_has_been() {
+        let mut timers = Timers::default();
+        timers.set(70, 5);
+        timers.set(3, END);
         let mut due = Vec::new();
-        for watermark in [70_000, 100_000] {
-            timers.take_due(watermark, &mut due);
-        }
-        assert_eq!(due.len(), 100_000);
-        // the two buckets that had most, and what lay below them
-        assert!(timers.size() <= 20 * ROOM * size_of::<Entry>(), "{}", timers.size());
+        timers.take_due(END, |pane, time| due.push((pane, time)));
+        let expected: Vec<(usize, i64)> =
+            (0..71).map(|pane| (pane, if pane == 70 { 5 } else { END })).collect();
+        assert_eq!(due, expected);
     }
 }

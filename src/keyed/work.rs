@@ -1,4 +1,4 @@
-//! The windows of some keys: rows in order of arrival, each after everything that its watermark has made due.
+//! The windows of some keys: rows in order of arrival, each after everything that its watermark has made due there.
 //!
 //! ```text
 //! for each row of one of the shard's keys, with the merged watermark before it:
@@ -7,8 +7,10 @@
 //!     windows that have expired do not take it
 //!     the trigger of each pane that takes it may fire
 //! ```
-//! That is Flink's window operator. Keys have nothing to do with each other, so any number of shards gives the same answer.
-//! What is fired is only noted down; values are fetched in bulk at the end of the call, or before a row changes them.
+//! That is Flink's window operator. Keys have nothing to do with each other, so any number of shards gives the same answer;
+//! and neither have windows, so what is due happens when a row comes to the pane, or at the end of the call to all others,
+//! and says when it would have happened. What is fired is only noted down; values are fetched in bulk at the end of the call,
+//! or before a row changes them.
 
 use arrow_array::ArrayRef;
 
@@ -16,9 +18,8 @@ use super::assign::{Assigner, Gaps};
 use super::contents::{Contents, Pending};
 use super::emission::Emitted;
 use super::firing::Cause;
-use super::pane::Pane;
+use super::pane::{Fill, Pane};
 use super::shard::Shard;
-use super::timers::Entry;
 use super::{Call, Spec};
 use crate::accumulator::Columns;
 use crate::block::{BLOCK, Block};
@@ -69,13 +70,8 @@ pub(crate) struct Working<'a> {
     /// How many results will have been given when nothing waits any more.
     pub(crate) given: u32,
     pub(crate) error: Option<Error>,
-    /// The watermark now.
+    /// The watermark before the row at hand, and at the end that after the call.
     pub(crate) watermark: i64,
-    /// Nothing that is due now has been so at a lower watermark.
-    pub(crate) not_before: i64,
-    /// What has been taken out of the queue, as far as it is due by `due_to`; the next one is the last.
-    due: Vec<Entry>,
-    due_to: i64,
     /// Whether a session that only gets longer has nothing else to do.
     extends: bool,
     windows: Vec<(i64, i64)>,
@@ -108,9 +104,6 @@ impl<'a> Working<'a> {
             leaving: Vec::new(),
             error: None,
             watermark,
-            not_before: watermark,
-            due: Vec::new(),
-            due_to: NONE,
             extends: call.spec.assigner.is_session()
                 && call.spec.trigger.when == Rule::EventTime
                 && !call.spec.keeps_rows(),
@@ -128,17 +121,14 @@ impl<'a> Working<'a> {
         let mut slots = Vec::new();
         for blocks in batch.mine.chunks(MORSEL / BLOCK) {
             self.shard.keys.assign(batch.keys, 0, blocks, &mut slots);
-            self.look_ahead(blocks.last().map_or(NONE, |block| batch.watermarks[block.end() - 1]));
             let mut from = 0;
             for block in blocks {
                 let keys = &slots[from..from + block.len()];
                 from += keys.len();
-                self.shard.panes.touch_keys(keys);
+                self.shard.panes.touch(keys);
                 for (row, &key) in block.iter().zip(keys) {
                     let (time, watermark) = (rows.times[row], batch.watermarks[row]);
-                    if watermark > self.watermark {
-                        self.advance(watermark);
-                    }
+                    self.watermark = watermark;
                     if self.extends && self.extend_session(row, key, time, batch.gaps.of(row)) {
                         judgement.counts.taken += 1;
                         judgement.counts.late_taken += u64::from(self.passed(time));
@@ -161,13 +151,13 @@ impl<'a> Working<'a> {
 
     /// Ends the call at a watermark: what is due fires, and all that has fired is fetched.
     pub(crate) fn finish(mut self, watermark: i64, clock_passed: bool) -> Result<Emitted> {
-        self.look_ahead(watermark);
-        if watermark > self.watermark {
-            self.advance(watermark);
+        self.watermark = watermark;
+        let due = if watermark == NONE { Vec::new() } else { self.shard.panes.take_due(watermark) };
+        for due in due.chunks(BLOCK) {
+            self.shard.touch(due.iter().map(|&(id, _)| id));
+            due.iter().for_each(|&(id, since)| self.happen(id, since));
         }
-        // what became overdue too late for that waits for the next watermark
-        self.due.drain(..).for_each(|entry| self.shard.timers.push(entry));
-        self.due_to = NONE;
+        self.shard.panes.thin_out();
         if clock_passed {
             self.clock();
         }
@@ -204,55 +194,43 @@ impl<'a> Working<'a> {
         }
     }
 
-    /// Takes out of the queue what will be due at a watermark to come. Its panes come from memory together.
-    fn look_ahead(&mut self, watermark: i64) {
-        self.due_to = self.due_to.max(watermark);
-        self.shard.timers.take_due(watermark, &mut self.due);
-        self.due.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.time));
-        let Shard { panes, keys, .. } = &*self.shard;
-        panes.touch(self.due.iter().map(|entry| entry.pane));
-        // and those that have not gone on in the meantime will fire
-        let ended = self.due.iter().filter(|entry| panes.get(entry.pane).last <= watermark);
-        let codes = ended.map(|entry| keys.codes().get(panes.story(entry.pane).key as usize));
-        std::hint::black_box(codes.fold(0, |all, code| all ^ code.copied().unwrap_or(0)));
+    /// Whether the watermark makes something happen to a pane.
+    pub(crate) fn is_due(&self, id: u32) -> bool {
+        self.passed(self.next_time(id)) && self.passed(self.shard.panes.time(id))
     }
 
-    /// What is due at this watermark, up to which has been looked ahead, fires.
-    #[inline]
-    fn advance(&mut self, watermark: i64) {
-        self.not_before = self.watermark.saturating_add(1);
-        self.watermark = watermark;
-        while let Some(entry) = self.due.pop_if(|entry| entry.time <= watermark) {
-            if self.shard.panes.get(entry.pane).generation == entry.generation {
-                self.happen(entry.pane);
-            }
-        }
+    /// What is due happens to a pane, before a row comes to it.
+    pub(crate) fn catch_up(&mut self, id: u32) {
+        self.happen(id, self.shard.panes.time(id));
+        self.shard.panes.thin_out();
     }
 
-    /// Everything that the watermark makes happen to a pane.
-    fn happen(&mut self, id: u32) {
+    /// Everything that the watermark makes happen to a pane. What happens first has waited for the watermark `since`, or for
+    /// a higher one.
+    fn happen(&mut self, id: u32, since: i64) {
         loop {
             let next = self.next_time(id);
             if next > self.watermark {
-                return self.schedule(id, next);
+                return self.schedule(id);
             }
+            let cause = Cause::Watermark { time: next, since: since.max(next) };
             let pane = self.shard.panes.get_mut(id);
             if pane.due {
                 if pane.changed {
-                    self.fire(id, Firing::Late, Cause::Watermark(next));
+                    self.fire(id, Firing::Late, cause);
                 }
                 return self.forget(id);
             }
             // what never ends has nothing before the end of input
             let endless = pane.last == END && self.watermark == END;
             if next < pane.last && !endless {
-                self.early(id, next);
+                self.early(id, next, since.max(next));
                 continue;
             }
             pane.due = true;
             let last = pane.last;
             if self.spec.fires_at_end() {
-                self.fire(id, Firing::OnTime, Cause::Watermark(last));
+                self.fire(id, Firing::OnTime, Cause::Watermark { time: last, since: since.max(last) });
             }
         }
     }
@@ -264,23 +242,11 @@ impl<'a> Working<'a> {
         self.spec.next_time(self.shard.panes.get(id), early_at)
     }
 
-    /// Asks to be called at this time for a pane that has no entry in the queue.
-    fn schedule(&mut self, id: u32, time: i64) {
-        let entry = Entry { time, pane: id, generation: self.shard.panes.get(id).generation };
-        match time <= self.due_to {
-            true => {
-                let at = self.due.partition_point(|other| other.time > time);
-                self.due.insert(at, entry);
-            }
-            false => self.shard.timers.push(entry),
-        }
-    }
-
-    /// Something may happen to a pane earlier than it asked to be called.
-    pub(crate) fn reschedule(&mut self, id: u32) {
-        let pane = self.shard.panes.get_mut(id);
-        pane.generation = pane.generation.wrapping_add(1);
-        self.schedule(id, self.next_time(id));
+    /// Something happens to a pane when its next time has come. If that is over, it happens as soon as the watermark moves.
+    pub(crate) fn schedule(&mut self, id: u32) {
+        let next = self.next_time(id);
+        let time = if self.passed(next) { self.watermark.saturating_add(1) } else { next };
+        self.shard.panes.set_time(id, time);
     }
 
     /// Whether the watermark has reached a time.
@@ -295,6 +261,7 @@ impl<'a> Working<'a> {
     }
 
     /// A row of aligned, global or counted windows. Returns whether any window took it, and whether all did.
+    #[inline(never)]
     fn aligned_row(&mut self, row: Row, rows: &BatchRows<'_>) -> Taken {
         let mut windows = std::mem::take(&mut self.windows);
         self.spec.assigner.windows(row.time, &mut windows);
@@ -308,6 +275,9 @@ impl<'a> Working<'a> {
             let ids = self.shard.panes.of_key(row.key);
             let at = ids.partition_point(|&id| place(id) < (first, last));
             let found = ids.get(at).copied().filter(|&id| place(id) == (first, last));
+            if let Some(id) = found.filter(|&id| self.is_due(id)) {
+                self.catch_up(id);
+            }
             let id = found.unwrap_or_else(|| self.open(at, first, last, row));
             self.take(id, row, rows);
         }
@@ -322,19 +292,10 @@ impl<'a> Working<'a> {
 
     /// A new pane at place `at` among those of the row's key.
     pub(crate) fn open(&mut self, at: usize, first: i64, last: i64, row: Row) -> u32 {
-        let pane = Pane {
-            first,
-            last,
-            slot: self.new_slot(),
-            generation: 0,
-            due: self.passed(last),
-            changed: false,
-            news: false,
-            filled: false,
-            frozen: false,
-        };
+        let mut pane = Pane::new(first, last, self.new_slot());
+        pane.due = self.passed(last);
         let id = self.shard.panes.insert(row.key, at, pane, row.arrival);
-        self.schedule(id, self.next_time(id));
+        self.schedule(id);
         id
     }
 
@@ -350,7 +311,7 @@ impl<'a> Working<'a> {
     pub(crate) fn take(&mut self, id: u32, row: Row, rows: &BatchRows<'_>) {
         self.thaw(id, rows);
         let pane = self.shard.panes.get_mut(id);
-        (pane.news, pane.filled) = (true, true);
+        pane.fill = Fill::News;
         let slot = pane.slot;
         match &mut self.shard.contents {
             Contents::Aggregated(_) => self.pending.push(row.row, slot),
