@@ -8,6 +8,7 @@ use crate::key::Codes;
 use crate::progress::Judged;
 use crate::state::{BatchRows, Inputs, Lanes, Shared, State, Table, combine};
 use crate::window::Grid;
+use crate::workers::Workers;
 
 /// Why a window fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,6 +75,7 @@ pub(crate) struct Fire<'a> {
     pub(crate) whole: bool,
     pub(crate) state: &'a mut State,
     pub(crate) lanes: &'a mut Lanes,
+    pub(crate) workers: &'a Workers,
     pub(crate) fired: &'a mut Vec<Fired>,
 }
 
@@ -84,6 +86,7 @@ impl Fire<'_> {
             return;
         }
         self.late_changes(|grid, window| grid.expires_at(window) <= watermark);
+        self.seal(watermark);
         let mut window = self.grid.first_not_due(self.state.fired_to);
         while let Some(due) = self.next_window(window).filter(|&due| self.grid.due_at(due) <= watermark) {
             self.on_time(due, watermark);
@@ -101,14 +104,18 @@ impl Fire<'_> {
         Some(window.max(self.grid.first_window_of(slice)))
     }
 
+    /// Merges the lanes of every slice that a due window has.
+    fn seal(&mut self, watermark: i64) {
+        let State { fresh, sealed, .. } = &mut *self.state;
+        let end = self.grid.first_not_due(watermark);
+        let due = |id: &i128| self.grid.first_window_of(*id) < end;
+        let ids = fresh.iter().flat_map(|slices| slices.keys().copied().take_while(due)).collect();
+        sealed.extend(self.lanes.seal(fresh, &ids, !self.grid.is_single(), self.workers));
+    }
+
     fn on_time(&mut self, window: i128, watermark: i64) {
-        let State { fresh, sealed, open, chain, .. } = &mut *self.state;
+        let State { sealed, chain, .. } = &mut *self.state;
         let slices = self.grid.slices_of(window);
-        for &id in open.range(slices.clone()) {
-            if let Some(table) = self.lanes.seal(fresh, id) {
-                sealed.insert(id, table);
-            }
-        }
         let table = if !self.grid.is_single() {
             chain.window(sealed, slices, self.grid.middle_of(window), self.grid.next(window))
         } else if self.grid.expires_at(window) <= watermark {

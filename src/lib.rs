@@ -41,6 +41,7 @@ mod scan;
 mod block;
 mod metrics;
 mod partition;
+mod workers;
 mod snapshot;
 
 pub use aggregate::{Aggregate, AggregateFunction, RowPosition};

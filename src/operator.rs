@@ -14,13 +14,14 @@ use crate::key::BatchKeys;
 use crate::keyed::{self, Gaps, Keyed, Shard, Spec};
 use crate::metrics::{Metrics, RowCounts};
 use crate::output::Output;
-use crate::partition::{Job, Workers};
+use crate::partition::Job;
 use crate::progress::{Progress, Signal};
 use crate::sliced::Sliced;
 use crate::state::{Inputs, State};
 use crate::time::TickUnit;
 use crate::watermark::NONE;
 use crate::window::Grid;
+use crate::workers::Workers;
 
 /// Computes windows: rows of many partitions in, results of finished windows out.
 ///
@@ -99,6 +100,8 @@ struct Prepared {
     keys: BatchKeys,
     /// Of sessions, where keys have windows of their own.
     gaps: Option<Gaps>,
+    /// How much its rows can add to the magnitude of a result.
+    magnitude: u128,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,8 +151,13 @@ impl WindowOperator {
     /// # Errors
     /// As [`push`](WindowOperator::push); one bad batch, and none is taken.
     pub fn push_all(&mut self, batches: &[(usize, RecordBatch)]) -> Result<Output> {
-        let prepared = self.workers.map(batches, |(partition, batch)| self.prepare(*partition, batch));
-        self.push_prepared(prepared.into_iter().collect::<Result<_>>()?)
+        if let [(partition, batch)] = batches {
+            return self.push(*partition, batch);
+        }
+        self.workers.clone().within(|| {
+            let prepared = self.workers.map(batches, |(partition, batch)| self.prepare(*partition, batch));
+            self.push_prepared(prepared.into_iter().collect::<Result<_>>()?)
+        })
     }
 
     /// Takes in what the operator before this one gave in a call, and then its watermark: rows first, so that no result is
@@ -195,7 +203,7 @@ impl WindowOperator {
         Progress::check(signal, &self.parts.source)?;
         let prepared = results.fired.iter().map(|batch| self.prepare(partition, batch));
         let prepared = prepared.collect::<Result<Vec<_>>>()?;
-        let saved = self.saved_if_at_risk(prepared.iter().map(|p| &p.admitted));
+        let saved = self.saved_if_at_risk(&prepared);
         let result = self.apply_results(prepared, signal);
         self.restore_on_error(saved, result)
     }
@@ -298,12 +306,13 @@ impl WindowOperator {
             Windows::Sliced(_) => None,
             Windows::Keyed(keyed) => Some(keyed.spec.assigner.gaps(&admitted.batch)?),
         };
-        Ok(Prepared { partition, admitted, keys, gaps })
+        let magnitude = self.parts.inputs.magnitude(&admitted.batch);
+        Ok(Prepared { partition, admitted, keys, gaps, magnitude })
     }
 
     /// The way of the rows of one call.
     fn push_prepared(&mut self, prepared: Vec<Prepared>) -> Result<Output> {
-        let saved = self.saved_if_at_risk(prepared.iter().map(|prepared| &prepared.admitted));
+        let saved = self.saved_if_at_risk(&prepared);
         let result = self.apply(prepared);
         self.restore_on_error(saved, result)
     }
@@ -311,7 +320,7 @@ impl WindowOperator {
     fn apply(&mut self, prepared: Vec<Prepared>) -> Result<Output> {
         let mut output = Output::default();
         let (mut sliced, mut keyed) = (Vec::new(), Vec::new());
-        for Prepared { partition, mut admitted, keys, gaps } in prepared {
+        for Prepared { partition, mut admitted, keys, gaps, .. } in prepared {
             output.rejected.extend(admitted.rejected.take());
             let passage = self.progress.observe(partition, admitted, &self.parts.source);
             match gaps {
@@ -343,7 +352,7 @@ impl WindowOperator {
     /// A call without rows, which may move the merged watermark.
     fn step(&mut self, signal: Signal) -> Result<Output> {
         Progress::check(signal, &self.parts.source)?;
-        let saved = self.saved_if_at_risk(std::iter::empty());
+        let saved = self.saved_if_at_risk(&[]);
         let before = self.progress.clock;
         self.progress.apply(signal, &self.parts.source);
         if let (Signal::Clock(_), Some(timeout)) = (signal, self.parts.quiet_timeout)
@@ -359,7 +368,7 @@ impl WindowOperator {
     fn advance(&mut self, before: Option<i64>) -> Result<Output> {
         let (watermark, clock) = (self.progress.watermark(), self.progress.clock);
         let fired = match &mut self.windows {
-            Windows::Sliced(windows) => Fired::Sliced(windows.advance(watermark, &self.parts)),
+            Windows::Sliced(windows) => Fired::Sliced(windows.advance(watermark, &self.parts, &self.workers)),
             Windows::Keyed(windows) => {
                 let passed = windows.spec.clock_passed(before, clock);
                 Fired::Keyed(windows.advance(watermark, passed, &self.parts)?)
@@ -380,10 +389,10 @@ impl WindowOperator {
         fired.count(&mut counts);
         match (&mut self.windows, fired) {
             (Windows::Sliced(windows), Fired::Sliced(fired)) => {
-                windows.emit(fired, &self.parts, &mut output)?
+                windows.emit(fired, &self.parts, &self.workers, &mut output)?
             }
             (Windows::Keyed(windows), Fired::Keyed(fired)) => {
-                windows.emit(fired, &self.parts, &mut output)?
+                windows.emit(fired, &self.parts, &self.workers, &mut output)?
             }
             _ => {}
         }
@@ -392,12 +401,10 @@ impl WindowOperator {
     }
 
     /// A copy of all that changes, if this call might fail after it has changed something.
-    fn saved_if_at_risk<'a>(&mut self, coming: impl Iterator<Item = &'a Admitted>) -> Option<Saved> {
+    fn saved_if_at_risk(&mut self, coming: &[Prepared]) -> Option<Saved> {
         let (limits, windows) = (&self.parts.limits, &self.windows);
-        let (rows, magnitude) = coming.fold((0, 0_u128), |(rows, magnitude), admitted| {
-            let more = self.parts.inputs.magnitude(&admitted.batch);
-            (rows + admitted.times.len(), magnitude.saturating_add(more))
-        });
+        let rows = coming.iter().map(|prepared| prepared.admitted.times.len()).sum::<usize>();
+        let magnitude = coming.iter().fold(0_u128, |sum, prepared| sum.saturating_add(prepared.magnitude));
         self.bounds.keys += rows;
         if self.bounds.keys > limits.max_keys {
             self.bounds.keys = windows.keys() + rows;

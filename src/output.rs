@@ -21,6 +21,7 @@ use crate::input::Source;
 use crate::key::{Code, Interner, KeyColumns};
 use crate::keyed::{self, Emission};
 use crate::window::Grid;
+use crate::workers::Workers;
 
 /// What a call gives: results, and the rows that are in none.
 #[derive(Clone, Debug, Default)]
@@ -106,7 +107,7 @@ pub(crate) fn ticks_to_array(ticks: Vec<i64>, data_type: &DataType) -> ArrayRef 
         ticks: Vec<i64>,
         data_type: &DataType,
     ) -> ArrayRef {
-        Arc::new(PrimitiveArray::<T>::from_iter_values(ticks).with_data_type(data_type.clone()))
+        Arc::new(PrimitiveArray::<T>::new(ticks.into(), None).with_data_type(data_type.clone()))
     }
     match data_type {
         DataType::Timestamp(TimeUnit::Second, _) => timestamps::<TimestampSecondType>(ticks, data_type),
@@ -127,15 +128,14 @@ pub(crate) fn ticks_to_array(ticks: Vec<i64>, data_type: &DataType) -> ArrayRef 
     }
 }
 
-/// Results of one window, or of a part of it.
-struct Piece<'a> {
-    window: i128,
-    firing: Firing,
-    codes: &'a [Code],
-    /// Which of the codes stands for the null key.
-    null: Option<usize>,
-    accumulators: &'a [Box<dyn Accumulator>],
+/// Some slots of a fired window.
+struct Part<'a> {
+    fired: &'a Fired,
+    slots: Range<usize>,
 }
+
+/// A result column, or why there is none.
+type Finished = std::result::Result<ArrayRef, FinishError>;
 
 impl Assembler {
     pub(crate) fn new(
@@ -173,79 +173,59 @@ impl Assembler {
         &self,
         fired: &[Fired],
         grid: &Grid,
-        keys: &KeyColumns,
-        interner: &Interner,
+        keys: (&KeyColumns, &Interner),
+        workers: &Workers,
     ) -> Result<Vec<RecordBatch>> {
-        let mut batches = Vec::new();
-        let (mut pieces, mut rows) = (Vec::new(), 0);
-        for fired in fired {
-            let len = fired.table.len();
-            if rows > 0 && rows + len > BATCH_ROWS {
-                batches.push(self.batch(&pieces, grid, keys, interner)?);
-                pieces.clear();
-                rows = 0;
-            }
-            if len <= MAX_ROWS {
-                pieces.push(Piece::of(fired, 0..len, &fired.table.accumulators));
-                rows += len;
-                continue;
-            }
-            for from in (0..len).step_by(MAX_ROWS) {
-                let part = from..len.min(from + MAX_ROWS);
-                let slots: Vec<u32> = part.clone().map(|slot| slot as u32).collect();
-                let accumulators: Vec<_> =
-                    fired.table.accumulators.iter().map(|all| all.gather(&slots)).collect();
-                batches.push(self.batch(&[Piece::of(fired, part, &accumulators)], grid, keys, interner)?);
-            }
-        }
-        if rows > 0 {
-            batches.push(self.batch(&pieces, grid, keys, interner)?);
-        }
-        Ok(batches)
+        let workers = workers.worth(fired.iter().map(|fired| fired.table.len()).sum());
+        let batches = workers.map_each(cut(fired), |parts| self.batch(&parts, grid, keys, workers));
+        batches.into_iter().collect()
     }
 
+    /// Results of one window or of several.
     fn batch(
         &self,
-        pieces: &[Piece<'_>],
+        parts: &[Part<'_>],
         grid: &Grid,
-        keys: &KeyColumns,
-        interner: &Interner,
+        (keys, interner): (&KeyColumns, &Interner),
+        workers: &Workers,
     ) -> Result<RecordBatch> {
-        let [first, rest @ ..] = pieces else { return Ok(RecordBatch::new_empty(self.schema.clone())) };
         // a lone window is read where it is
-        let (mut codes, mut accumulators) = (Cow::Borrowed(first.codes), first.accumulators);
-        let mut all: Vec<Box<dyn Accumulator>>;
-        if !rest.is_empty() {
-            all = accumulators.to_vec();
-            let more = rest.iter().map(|piece| piece.codes.len()).sum();
-            codes.to_mut().reserve(more);
-            all.iter_mut().for_each(|all| all.reserve(more));
-            for piece in rest {
-                codes.to_mut().extend_from_slice(piece.codes);
-                all.iter_mut().zip(piece.accumulators).for_each(|(all, one)| all.append(one.as_ref()));
+        let all: Vec<Box<dyn Accumulator>>;
+        let (codes, accumulators) = match parts {
+            [part] if part.is_whole() => (Cow::Borrowed(part.codes()), &part.fired.table.accumulators),
+            _ => {
+                all = joined(parts);
+                (Cow::Owned(parts.iter().flat_map(Part::codes).copied().collect()), &all)
             }
-            accumulators = &all;
-        }
-        let nulls = nulls(pieces, codes.len());
-        let mut lines = Lines::new(self, codes.len());
-        for (group, piece) in (0..).zip(pieces) {
-            let bounds = grid.bounds(piece.window);
-            lines.push(piece.codes.len(), bounds, group, (piece.firing, 0, false));
-        }
-        let keys = Keys::decode(keys, &codes, nulls.as_deref(), interner)?;
-        let values = self.values(accumulators, &lines, &keys)?;
+        };
+        let nulls = nulls(parts, codes.len());
+        let (keys, (lines, values)) = workers.join(
+            || Keys::decode(keys, &codes, nulls.as_deref(), interner),
+            || workers.join(|| self.lines_of(parts, grid), || self.finish(accumulators, workers)),
+        );
+        let keys = keys?;
+        let values = self.values(values, &lines, &keys)?;
         self.assemble(keys, lines, values)
     }
 
+    fn lines_of(&self, parts: &[Part<'_>], grid: &Grid) -> Lines {
+        let mut lines = Lines::new(self, parts.iter().map(|part| part.slots.len()).sum());
+        for (group, part) in (0..).zip(parts) {
+            let label = (part.fired.firing, 0, false);
+            lines.push(part.slots.len(), grid.bounds(part.fired.window), group, label);
+        }
+        lines
+    }
+
     /// The results of each aggregate.
-    fn values(
-        &self,
-        accumulators: &[Box<dyn Accumulator>],
-        lines: &Lines,
-        keys: &Keys<'_>,
-    ) -> Result<Vec<ArrayRef>> {
-        let values = self.aggregates.iter().map(|(field, output)| {
-            accumulators[output.accumulator].finish(output.part).map_err(|error| match error {
+    fn finish(&self, accumulators: &[Box<dyn Accumulator>], workers: &Workers) -> Vec<Finished> {
+        workers.map(&self.aggregates, |(_, output)| accumulators[output.accumulator].finish(output.part))
+    }
+
+    /// The same, with errors that say where.
+    fn values(&self, finished: Vec<Finished>, lines: &Lines, keys: &Keys<'_>) -> Result<Vec<ArrayRef>> {
+        let values = self.aggregates.iter().zip(finished).map(|((field, _), values)| {
+            values.map_err(|error| match error {
                 FinishError::Overflow { slot, value } => Error::Overflow {
                     aggregate: field.name().clone(),
                     start: lines.starts[slot],
@@ -284,17 +264,19 @@ impl Assembler {
     pub(crate) fn lines(
         &self,
         fired: &keyed::Fired,
-        keys: &KeyColumns,
-        interner: &Interner,
+        (keys, interner): (&KeyColumns, &Interner),
+        workers: &Workers,
     ) -> Result<Vec<RecordBatch>> {
-        let batches = batches(&fired.entries).map(|entries| {
+        let workers = workers.worth(fired.entries.len());
+        let batches = workers.map_each(batches(&fired.entries).collect(), |entries| {
             let slots: Vec<u32> = entries.iter().map(|entry| entry.at).collect();
             let accumulators: Vec<_> = fired.accumulators.iter().map(|all| all.gather(&slots)).collect();
             let (keys, lines) = self.entry_lines(entries, keys, interner, |_| 1)?;
-            let values = self.values(&accumulators, &lines, &keys)?;
+            let finished = self.finish(&accumulators, workers);
+            let values = self.values(finished, &lines, &keys)?;
             self.assemble(keys, lines, values)
         });
-        batches.collect()
+        batches.into_iter().collect()
     }
 
     /// Results of a window function, which gives batches of `schema`.
@@ -345,30 +327,78 @@ impl Assembler {
     }
 }
 
-impl<'a> Piece<'a> {
-    /// `part` of the slots of a window; `accumulators` has only those.
-    fn of(fired: &'a Fired, part: Range<usize>, accumulators: &'a [Box<dyn Accumulator>]) -> Self {
-        let slots = &fired.table.slots;
-        let null = slots.null_slot().map(|slot| slot as usize).filter(|slot| part.contains(slot));
-        Piece {
-            window: fired.window,
-            firing: fired.firing,
-            null: null.map(|slot| slot - part.start),
-            codes: &slots.codes()[part],
-            accumulators,
-        }
+impl<'a> Part<'a> {
+    fn is_whole(&self) -> bool {
+        self.slots.len() == self.fired.table.len()
+    }
+
+    fn codes(&self) -> &'a [Code] {
+        &self.fired.table.slots.codes()[self.slots.clone()]
+    }
+
+    /// Which of the slots stands for the null key.
+    fn null(&self) -> Option<usize> {
+        let slot = self.fired.table.slots.null_slot()? as usize;
+        self.slots.contains(&slot).then(|| slot - self.slots.start)
     }
 }
 
-/// Which rows of the pieces have the null key, if any has.
-fn nulls(pieces: &[Piece<'_>], rows: usize) -> Option<Vec<bool>> {
-    pieces.iter().any(|piece| piece.null.is_some()).then(|| {
+/// Fired windows by the batch that their results go to.
+fn cut(fired: &[Fired]) -> Vec<Vec<Part<'_>>> {
+    let mut batches: Vec<Vec<Part<'_>>> = Vec::new();
+    // rows of the last batch; a part of a window shares its batch with nobody
+    let mut rows = usize::MAX;
+    for fired in fired {
+        let len = fired.table.len();
+        if len > MAX_ROWS {
+            let parts = (0..len).step_by(MAX_ROWS).map(|from| from..len.min(from + MAX_ROWS));
+            batches.extend(parts.map(|slots| vec![Part { fired, slots }]));
+            rows = usize::MAX;
+            continue;
+        }
+        let part = Part { fired, slots: 0..len };
+        match batches.last_mut() {
+            Some(batch) if rows.saturating_add(len) <= BATCH_ROWS => {
+                batch.push(part);
+                rows += len;
+            }
+            _ => {
+                batches.push(vec![part]);
+                rows = len;
+            }
+        }
+    }
+    batches
+}
+
+/// The accumulators of some parts, one behind the other; all but the first are whole.
+fn joined(parts: &[Part<'_>]) -> Vec<Box<dyn Accumulator>> {
+    let [first, rest @ ..] = parts else { return Vec::new() };
+    let own = &first.fired.table.accumulators;
+    let mut all = match first.is_whole() {
+        true => own.clone(),
+        false => {
+            let slots: Vec<u32> = first.slots.clone().map(|slot| slot as u32).collect();
+            own.iter().map(|own| own.gather(&slots)).collect()
+        }
+    };
+    let more = rest.iter().map(|part| part.slots.len()).sum();
+    for (number, all) in all.iter_mut().enumerate() {
+        all.reserve(more);
+        rest.iter().for_each(|part| all.append(part.fired.table.accumulators[number].as_ref()));
+    }
+    all
+}
+
+/// Which rows of the parts have the null key, if any has.
+fn nulls(parts: &[Part<'_>], rows: usize) -> Option<Vec<bool>> {
+    parts.iter().any(|part| part.null().is_some()).then(|| {
         let (mut nulls, mut before) = (vec![false; rows], 0);
-        for piece in pieces {
-            if let Some(null) = piece.null {
+        for part in parts {
+            if let Some(null) = part.null() {
                 nulls[before + null] = true;
             }
-            before += piece.codes.len();
+            before += part.slots.len();
         }
         nulls
     })

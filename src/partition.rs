@@ -1,63 +1,19 @@
-//! Partitions side by side: the only place that knows of threads.
+//! Partitions side by side.
 //!
 //! A call comes with batches of several partitions. What they see of one another is settled first, in the order given
 //! (a [`Passage`] holds the merged watermark as each batch finds it). After that the lanes have nothing to say to each other,
 //! and each works off its own batches in order.
 
-use rayon::ThreadPool;
-use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
-
 use arrow_array::ArrayRef;
 
 use crate::accumulator::Columns;
-use crate::error::{Error, Result};
 use crate::key::BatchKeys;
 use crate::metrics::RowCounts;
 use crate::progress::{Judged, Passage};
 use crate::route::{Judge, MORSEL, Router};
 use crate::state::{BatchRows, Inputs, Lane, Slices};
 use crate::window::Grid;
-
-/// The threads of an operator.
-pub(crate) struct Workers(Option<ThreadPool>);
-
-impl Workers {
-    pub(crate) fn new(threads: usize) -> Result<Self> {
-        if threads == 1 {
-            return Ok(Workers(None));
-        }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        Ok(Workers(Some(pool.map_err(|error| Error::invalid("threads", threads, error.to_string()))?)))
-    }
-
-    /// `work` on each item, results in the order of the items.
-    pub(crate) fn map<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
-        match &self.0 {
-            Some(pool) if items.len() > 1 => pool.install(|| items.par_iter().map(work).collect()),
-            _ => items.iter().map(work).collect(),
-        }
-    }
-
-    /// As `map`, of items that are given away.
-    pub(crate) fn map_each<T: Send, R: Send>(
-        &self,
-        items: Vec<T>,
-        work: impl Fn(T) -> R + Sync + Send,
-    ) -> Vec<R> {
-        match &self.0 {
-            Some(pool) if items.len() > 1 => pool.install(|| items.into_par_iter().map(work).collect()),
-            _ => items.into_iter().map(work).collect(),
-        }
-    }
-
-    /// `work` on each item.
-    pub(crate) fn for_each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) + Sync + Send) {
-        match &self.0 {
-            Some(pool) if items.len() > 1 => pool.install(|| items.into_par_iter().for_each(work)),
-            _ => items.into_iter().for_each(work),
-        }
-    }
-}
+use crate::workers::Workers;
 
 /// A batch on its way to the slices.
 pub(crate) struct Job {

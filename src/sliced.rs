@@ -6,12 +6,13 @@ use crate::builder::Parts;
 use crate::error::Result;
 use crate::fire::{Fire, Fired, LateFiring};
 use crate::output::Output;
-use crate::partition::{self, Job, Workers};
+use crate::partition::{self, Job};
 use crate::progress::Progress;
 use crate::snapshot::{Checked, Section};
 use crate::state::{Context, Lanes, State};
 use crate::watermark::END;
 use crate::window::Grid;
+use crate::workers::Workers;
 
 /// Open slices, and how windows are made of them.
 pub(crate) struct Sliced {
@@ -58,34 +59,34 @@ impl Sliced {
                     Some(parts.source.keys.encode_rows(batch, &rows, self.lanes.interner())?)
                 }
             };
-            let mut fire = self.fire(parts, &mut fired);
+            let mut fire = self.fire(parts, workers, &mut fired);
             if let Some(codes) = codes {
                 fire.late_rows(&job.late, &codes, &job.rows());
             }
             fire.up_to(job.passage.after);
             output.late.extend(job.passage.late(&job.dropped, &parts.source)?);
         }
-        self.settle(&mut fired, parts);
+        self.settle(&mut fired, parts, workers);
         Ok(fired)
     }
 
     /// Fires what is due at a watermark that has moved without rows.
-    pub(crate) fn advance(&mut self, watermark: i64, parts: &Parts) -> Vec<Fired> {
+    pub(crate) fn advance(&mut self, watermark: i64, parts: &Parts, workers: &Workers) -> Vec<Fired> {
         let mut fired = Vec::new();
-        self.fire(parts, &mut fired).up_to(watermark);
-        self.settle(&mut fired, parts);
+        self.fire(parts, workers, &mut fired).up_to(watermark);
+        self.settle(&mut fired, parts, workers);
         fired
     }
 
     /// Fires what late rows have changed.
-    fn settle(&mut self, fired: &mut Vec<Fired>, parts: &Parts) {
-        self.fire(parts, fired).late_changes(|_, _| true);
+    fn settle(&mut self, fired: &mut Vec<Fired>, parts: &Parts, workers: &Workers) {
+        self.fire(parts, workers, fired).late_changes(|_, _| true);
         if self.late_firing == LateFiring::Coalesced {
             fired.sort_by_key(|fired| fired.window);
         }
     }
 
-    fn fire<'a>(&'a mut self, parts: &'a Parts, fired: &'a mut Vec<Fired>) -> Fire<'a> {
+    fn fire<'a>(&'a mut self, parts: &'a Parts, workers: &'a Workers, fired: &'a mut Vec<Fired>) -> Fire<'a> {
         Fire {
             grid: &self.grid,
             inputs: &parts.inputs,
@@ -93,14 +94,21 @@ impl Sliced {
             whole: parts.top.is_some(),
             state: &mut self.state,
             lanes: &mut self.lanes,
+            workers,
             fired,
         }
     }
 
     /// Makes batches of what has fired, and keeps the memory of its tables.
-    pub(crate) fn emit(&mut self, fired: Vec<Fired>, parts: &Parts, output: &mut Output) -> Result<()> {
-        let interner = self.lanes.interner();
-        output.fired = parts.assembler.fired(&fired, &self.grid, &parts.source.keys, interner)?;
+    pub(crate) fn emit(
+        &mut self,
+        fired: Vec<Fired>,
+        parts: &Parts,
+        workers: &Workers,
+        output: &mut Output,
+    ) -> Result<()> {
+        let keys = (&parts.source.keys, &*self.lanes.interner());
+        output.fired = parts.assembler.fired(&fired, &self.grid, keys, workers)?;
         self.lanes.recycle(fired.into_iter().map(|fired| fired.table));
         let State { fresh, sealed, chain, .. } = &mut self.state;
         if self.lanes.forget_dead_keys(fresh, sealed) {

@@ -305,10 +305,12 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
     fn finish(&self, part: Part) -> Result<ArrayRef, FinishError> {
         let records = self.records.iter();
         Ok(match part {
-            Part::Count => Arc::new(Int64Array::from_iter_values(self.counts())),
+            Part::Count => Arc::new(Int64Array::from(self.counts().collect::<Vec<_>>())),
             Part::Rows => {
                 let nulls = self.nulls.iter().map(|&nulls| nulls as i64).chain(std::iter::repeat(0));
-                Arc::new(Int64Array::from_iter_values(self.counts().zip(nulls).map(|(own, more)| own + more)))
+                Arc::new(Int64Array::from(
+                    self.counts().zip(nulls).map(|(own, more)| own + more).collect::<Vec<_>>(),
+                ))
             }
             Part::Mean => Arc::new(
                 records

@@ -9,7 +9,7 @@ use arrow_array::types::{
     Time32MillisecondType, Time32SecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, make_array};
-use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 
 use super::Code;
@@ -24,8 +24,8 @@ pub(super) fn bits_to_array(data_type: &DataType, codes: &[Code], nulls: Option<
         nulls: Option<NullBuffer>,
         narrow: impl Fn(Code) -> T::Native,
     ) -> ArrayRef {
-        let values: ScalarBuffer<T::Native> = codes.iter().map(|&code| narrow(code)).collect();
-        Arc::new(PrimitiveArray::<T>::new(values, nulls).with_data_type(data_type.clone()))
+        let values: Vec<T::Native> = codes.iter().map(|&code| narrow(code)).collect();
+        Arc::new(PrimitiveArray::<T>::new(values.into(), nulls).with_data_type(data_type.clone()))
     }
     match data_type {
         Boolean => {

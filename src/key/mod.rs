@@ -7,6 +7,7 @@ mod decode;
 mod interner;
 mod saved;
 mod slots;
+mod union;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use decode::{bits_to_array, bytes_to_array};
 pub(crate) use interner::Interner;
 use slots::Key;
 pub(crate) use slots::{Code, MAX_SLOTS, Slots, hash};
+pub(crate) use union::Union;
 
 use crate::block::{BLOCK, Block};
 use crate::error::{Error, Result};

@@ -4,6 +4,8 @@
 //! its rows. How codes are looked up is not visible: a small range of codes is a plain array, anything else a hash
 //! table (of 5 bytes a slot, so that the table of a slice with 100,000 keys stays in the cache of a core).
 
+use std::sync::OnceLock;
+
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
@@ -41,7 +43,7 @@ impl Key for i64 {
 pub(crate) const MAX_SLOTS: usize = i32::MAX as usize;
 
 /// No slot: the only one with the highest bit.
-const EMPTY: u32 = u32::MAX;
+pub(super) const EMPTY: u32 = u32::MAX;
 /// Codes that span no more than this are looked up in an array, however few they are.
 const SMALL_SPAN: u64 = 4_096;
 /// An array may have this many entries for each key.
@@ -53,7 +55,8 @@ pub(crate) struct Slots {
     /// The code of each slot; zero for the null key.
     codes: Vec<Code>,
     null_slot: Option<u32>,
-    index: Index,
+    /// Made when a key is first looked up: most tables that several are merged into only fire.
+    index: OnceLock<Index>,
 }
 
 #[derive(Clone, Debug)]
@@ -62,12 +65,6 @@ enum Index {
     Array { base: Code, slots: Vec<u32> },
     /// Slots by the hash of their code.
     Hash(HashTable<u32>),
-}
-
-impl Default for Index {
-    fn default() -> Self {
-        Index::Array { base: 0, slots: Vec::new() }
-    }
 }
 
 /// Folded multiply (as in foldhash and wyhash): the high bits of the result depend on all bits of the code.
@@ -82,6 +79,11 @@ impl Slots {
         self.codes.len()
     }
 
+    /// How many keys can be had without asking for more memory.
+    pub(crate) fn room(&self) -> usize {
+        self.codes.capacity()
+    }
+
     pub(crate) fn codes(&self) -> &[Code] {
         &self.codes
     }
@@ -92,21 +94,37 @@ impl Slots {
 
     /// An empty table that expects keys like those of `other`.
     pub(crate) fn like(other: &Slots) -> Slots {
-        let index = match &other.index {
+        let index = match other.index() {
             Index::Array { base, slots } => Index::Array { base: *base, slots: vec![EMPTY; slots.len()] },
             Index::Hash(table) => Index::Hash(HashTable::with_capacity(table.capacity())),
         };
-        Slots { codes: Vec::with_capacity(other.codes.len()), null_slot: None, index }
+        Slots { codes: Vec::with_capacity(other.codes.len()), null_slot: None, index: index.into() }
     }
 
     /// Forgets all keys, and keeps the room for them.
     pub(crate) fn clear(&mut self) {
         self.codes.clear();
         self.null_slot = None;
-        match &mut self.index {
-            Index::Array { slots, .. } => slots.fill(EMPTY),
-            Index::Hash(table) => table.clear(),
+        match self.index.get_mut() {
+            Some(Index::Array { slots, .. }) => slots.fill(EMPTY),
+            Some(Index::Hash(table)) => table.clear(),
+            None => {}
         }
+    }
+
+    /// Makes the index, for keys that are sure to be looked up: a copy of the table then has it too.
+    pub(crate) fn make_index(&self) {
+        self.index();
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::of(&self.codes, self.null_slot))
+    }
+
+    /// The index, beside the codes that belong to it.
+    fn parts(&mut self) -> (&mut Index, &mut Vec<Code>) {
+        self.index();
+        (self.index.get_mut().expect("it has just been made"), &mut self.codes)
     }
 
     /// The slots of rows, one for each row of `blocks`; keys that are new get new slots. `keys` has those of the rows from
@@ -133,8 +151,8 @@ impl Slots {
     fn assign_blocks<K: Key>(&mut self, keys: &[K], first: usize, blocks: &[Block], slots: &mut Vec<u32>) {
         for block in blocks {
             let keys = &keys[block.start - first..];
-            match &mut self.index {
-                Index::Array { base, slots: table } => {
+            match self.parts() {
+                (Index::Array { base, slots: table }, _) => {
                     let before = slots.len();
                     if !find_in_array(*base, table, keys, block.rows, slots) {
                         for (slot, row) in slots[before..].iter_mut().zip(bits(block.rows)) {
@@ -144,8 +162,7 @@ impl Slots {
                         }
                     }
                 }
-                Index::Hash(table) => {
-                    let codes = &mut self.codes;
+                (Index::Hash(table), codes) => {
                     slots.extend(bits(block.rows).map(|row| find_or_insert(table, codes, keys[row].code())));
                 }
             }
@@ -154,10 +171,9 @@ impl Slots {
 
     /// The slots of all keys of `other`, in its order; keys that are new get new slots.
     pub(crate) fn assign_all(&mut self, other: &Slots) -> Vec<u32> {
-        if let Index::Hash(table) = &mut self.index
-            && other.null_slot.is_none()
+        if other.null_slot.is_none()
+            && let (Index::Hash(table), codes) = self.parts()
         {
-            let codes = &mut self.codes;
             table.reserve(other.len(), |&slot| hash(codes[slot as usize]));
             return other.codes.iter().map(|&code| find_or_insert(table, codes, code)).collect();
         }
@@ -195,7 +211,7 @@ impl Slots {
         if null {
             return self.null_slot;
         }
-        match &self.index {
+        match self.index() {
             Index::Array { base, slots } => {
                 slots.get(code.wrapping_sub(*base) as usize).copied().filter(|&slot| slot != EMPTY)
             }
@@ -203,49 +219,28 @@ impl Slots {
         }
     }
 
+    /// Puts keys behind the own ones, of which none is among them; `null_slot` is that of the null key among all.
+    pub(crate) fn append(&mut self, codes: &[Code], null_slot: Option<u32>) {
+        self.codes.extend_from_slice(codes);
+        self.null_slot = null_slot;
+        self.index = OnceLock::new();
+    }
+
     /// Gives a new code the next slot.
     fn insert(&mut self, code: Code) -> u32 {
-        let slot = self.codes.len() as u32;
-        self.codes.push(code);
-        match &mut self.index {
+        let (index, codes) = self.parts();
+        let slot = codes.len() as u32;
+        codes.push(code);
+        match index {
             Index::Array { base, slots } => match slots.get_mut(code.wrapping_sub(*base) as usize) {
                 Some(entry) => *entry = slot,
-                None => self.rebuild(),
+                None => self.index = Index::of(&self.codes, self.null_slot).into(),
             },
             Index::Hash(table) => {
-                let codes = &self.codes;
                 table.insert_unique(hash(code), slot, |&slot| hash(codes[slot as usize]));
             }
         }
         slot
-    }
-
-    /// Builds the index anew, with room for as many keys again.
-    fn rebuild(&mut self) {
-        let null_slot = self.null_slot;
-        let real =
-            || (0u32..).zip(&self.codes).filter(|&(slot, _)| Some(slot) != null_slot).map(|(s, &c)| (s, c));
-        // codes of signed columns are sign-extended, so their order is that of i64
-        let low = real().map(|(_, code)| code as i64).min().unwrap_or(0);
-        let high = real().map(|(_, code)| code as i64).max().unwrap_or(0);
-        let span = (high as u64).wrapping_sub(low as u64);
-        let hashed = matches!(self.index, Index::Hash(_));
-        if !hashed && span < SMALL_SPAN.max(SPAN_PER_KEY * self.codes.len() as u64) {
-            // half of the spare room on either side, so that a growing range is rebuilt a logarithmic number of times
-            let spare = (span / 2).max(16);
-            let base = (low as u64).wrapping_sub(spare);
-            let mut slots = vec![EMPTY; (span + 1 + 2 * spare) as usize];
-            for (slot, code) in real() {
-                slots[code.wrapping_sub(base) as usize] = slot;
-            }
-            self.index = Index::Array { base, slots };
-        } else {
-            let mut table = HashTable::with_capacity(2 * self.codes.len());
-            for (slot, code) in real() {
-                table.insert_unique(hash(code), slot, |&slot| hash(self.codes[slot as usize]));
-            }
-            self.index = Index::Hash(table);
-        }
     }
 
     /// Replaces every code by `renamed[code]`, for codes that are interned numbers.
@@ -255,15 +250,13 @@ impl Slots {
                 *code = renamed[*code as usize] as u64;
             }
         }
-        self.index = Index::default();
-        self.rebuild();
+        self.index = OnceLock::new();
     }
 
     /// Goes over to an array if the codes have come to lie close together. They seldom do from the start, if there are many.
     pub(crate) fn settle(&mut self) {
-        if matches!(self.index, Index::Hash(_)) {
-            self.index = Index::default();
-            self.rebuild();
+        if matches!(self.index(), Index::Hash(_)) {
+            self.index = OnceLock::new();
         }
     }
 
@@ -278,9 +271,10 @@ impl Slots {
 
     pub(crate) fn size(&self) -> usize {
         self.codes.capacity() * size_of::<Code>()
-            + match &self.index {
-                Index::Array { slots, .. } => slots.capacity() * size_of::<u32>(),
-                Index::Hash(table) => table.allocation_size(),
+            + match self.index.get() {
+                Some(Index::Array { slots, .. }) => slots.capacity() * size_of::<u32>(),
+                Some(Index::Hash(table)) => table.allocation_size(),
+                None => 0,
             }
     }
 
@@ -289,6 +283,35 @@ impl Slots {
         for (slot, &code) in (0u32..).zip(&self.codes) {
             let null = self.null_slot == Some(slot);
             assert_eq!(self.find(code, null), Some(slot), "slot of code {code}, null {null}");
+        }
+    }
+}
+
+impl Index {
+    /// With room for as many keys again.
+    fn of(codes: &[Code], null_slot: Option<u32>) -> Self {
+        let real = || (0u32..).zip(codes).filter(|&(slot, _)| Some(slot) != null_slot).map(|(s, &c)| (s, c));
+        // codes of signed columns are sign-extended, so their order is that of i64
+        let low = real().map(|(_, code)| code as i64).min().unwrap_or(0);
+        let high = real().map(|(_, code)| code as i64).max().unwrap_or(0);
+        let span = (high as u64).wrapping_sub(low as u64);
+        if codes.is_empty() {
+            Index::Array { base: 0, slots: Vec::new() }
+        } else if span < SMALL_SPAN.max(SPAN_PER_KEY * codes.len() as u64) {
+            // half of the spare room on either side, so that a growing range is rebuilt a logarithmic number of times
+            let spare = (span / 2).max(16);
+            let base = (low as u64).wrapping_sub(spare);
+            let mut slots = vec![EMPTY; (span + 1 + 2 * spare) as usize];
+            for (slot, code) in real() {
+                slots[code.wrapping_sub(base) as usize] = slot;
+            }
+            Index::Array { base, slots }
+        } else {
+            let mut table = HashTable::with_capacity(2 * codes.len());
+            for (slot, code) in real() {
+                table.insert_unique(hash(code), slot, |&slot| hash(codes[slot as usize]));
+            }
+            Index::Hash(table)
         }
     }
 }

@@ -41,12 +41,12 @@ use crate::function::WindowFunction;
 use crate::input::Source;
 use crate::key::{BatchKeys, Codes, Interner};
 use crate::output::Output;
-use crate::partition::Workers;
 use crate::progress::{Passage, Progress};
 use crate::state::Inputs;
 use crate::trigger::{Rule, Trigger, TriggerRule};
 use crate::watermark::END;
 use crate::window::Window;
+use crate::workers::Workers;
 
 /// How windows are assigned, when they fire, and what they keep.
 #[derive(Clone, Debug)]
@@ -320,9 +320,15 @@ impl Keyed {
     }
 
     /// Makes batches of what has fired.
-    pub(crate) fn emit(&mut self, fired: Fired, parts: &Parts, output: &mut Output) -> Result<()> {
+    pub(crate) fn emit(
+        &mut self,
+        fired: Fired,
+        parts: &Parts,
+        workers: &Workers,
+        output: &mut Output,
+    ) -> Result<()> {
         output.fired = match &self.spec.function {
-            None => parts.assembler.lines(&fired, &parts.source.keys, &self.interner)?,
+            None => parts.assembler.lines(&fired, (&parts.source.keys, &self.interner), workers)?,
             Some(function) => {
                 parts.assembler.functions(&fired, &function.schema, &parts.source.keys, &self.interner)?
             }

@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::event_time::Admitted;
 use crate::input::{Input, Source};
 use crate::output::Output;
-use crate::partition::Workers;
 use crate::progress::{Judged, Progress, Signal};
 use crate::watermark::NONE;
+use crate::workers::Workers;
 
 /// Results of a call are spread over batches of at most this many rows.
 const MAX_ROWS: usize = if cfg!(test) { 64 } else { 1 << 18 };

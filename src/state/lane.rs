@@ -4,12 +4,14 @@
 //! in order of number, and threads only decide which lanes are worked on at the same time: so threads change the time
 //! and nothing else.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::table::{BatchRows, Inputs, Table};
 use super::{Shared, Slices};
 use crate::key::{BatchKeys, Codes, Interner, KeyColumns};
 use crate::route::Target;
+use crate::workers::Workers;
 
 /// A constant, for it is part of the meaning: float sums are added up lane by lane.
 pub(crate) const LANES: usize = 16;
@@ -17,12 +19,12 @@ pub(crate) const LANES: usize = 16;
 /// With more open slices than this, a new one starts small: it may be one of thousands.
 const EXPECTANT_SLICES: usize = 16;
 
-/// Tables with at least so many keys are kept for the next slice: to ask the system for their memory anew costs more than
-/// to fill it.
+/// Tables with room for at least so many keys are kept for the next slice: to ask the system for their memory anew costs more
+/// than to fill it.
 const WORTH_KEEPING: usize = 4_096;
 
-/// How many of them.
-const KEPT: usize = 2;
+/// How many of them: as many as one call may seal.
+const KEPT: usize = 8;
 
 /// The part of a lane that a failed call need not undo: buffers, and the numbers of byte-string keys.
 #[derive(Default)]
@@ -65,7 +67,7 @@ impl Lane {
     }
 }
 
-/// Empty tables with room for many keys.
+/// Tables with room for many keys, whose accumulators are empty already.
 #[derive(Default)]
 struct Spare(Vec<Table>);
 
@@ -73,27 +75,52 @@ impl Spare {
     /// Keeps the memory of a table that nobody else has any more.
     fn recycle(&mut self, table: Shared) {
         if self.0.len() < KEPT
-            && table.len() >= WORTH_KEEPING
+            && table.slots.room() >= WORTH_KEEPING
             && let Some(mut table) = Shared::into_inner(table)
         {
-            table.clear();
+            table.accumulators.iter_mut().for_each(|accumulator| accumulator.clear());
             self.0.push(table);
         }
     }
 
+    /// To clear the index takes a while, and leaves it in the cache: so it is done by the lane that is about to fill it.
     fn pop(&mut self) -> Option<Table> {
-        self.0.pop()
+        let mut table = self.0.pop()?;
+        table.slots.clear();
+        Some(table)
     }
 }
 
 /// A table for a new slice, which will probably be as large as the newest one is now.
 fn open(slices: &Slices, spare: &mut Spare, inputs: &Inputs) -> Table {
-    let like = slices.values().next_back().filter(|_| slices.len() < EXPECTANT_SLICES);
-    match like {
-        Some(like) if like.len() >= WORTH_KEEPING => {
-            spare.pop().unwrap_or_else(|| Table::new(inputs, Some(like)))
-        }
-        like => Table::new(inputs, like.map(|table| table.as_ref())),
+    if slices.len() >= EXPECTANT_SLICES {
+        return Table::new(inputs, None);
+    }
+    let large = slices.values().any(|table| table.len() >= WORTH_KEEPING);
+    let like = slices.values().next_back().map(|table| table.as_ref());
+    large.then(|| spare.pop()).flatten().unwrap_or_else(|| Table::new(inputs, like))
+}
+
+/// What lanes hold of a slice.
+struct Seal {
+    id: i128,
+    /// Which lanes, ascending.
+    lanes: Vec<usize>,
+    parts: Vec<Shared>,
+    /// Keys of all parts.
+    keys: usize,
+    /// Where the table of all is made, if there is one that has had as many keys before.
+    spare: Option<Table>,
+}
+
+impl Seal {
+    /// Takes a slice out of the lanes.
+    fn new(slices: &mut [Slices], id: i128) -> Self {
+        let found = slices.iter_mut().enumerate();
+        let (lanes, parts): (Vec<usize>, Vec<Shared>) =
+            found.filter_map(|(lane, slices)| Some((lane, slices.remove(&id)?))).unzip();
+        let keys = parts.iter().map(|part| part.len()).sum();
+        Seal { id, lanes, parts, keys, spare: None }
     }
 }
 
@@ -120,30 +147,54 @@ impl Lanes {
         &mut self.lanes[0].interner
     }
 
-    /// One table of what each lane holds of a slice, in order of lane.
-    pub(crate) fn seal(&mut self, slices: &mut [Slices], id: i128) -> Option<Shared> {
-        let parts: Vec<(usize, Shared)> = slices
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(lane, slices)| Some((lane, slices.remove(&id)?)))
-            .collect();
-        let keys: usize = parts.iter().map(|(_, part)| part.len()).sum();
-        // many keys find their room in a table that has had as many before
-        let mut sealed =
-            if parts.len() > 1 && keys >= WORTH_KEEPING { self.spare.pop().map(Shared::new) } else { None };
-        for (lane, mut part) in parts {
-            if lane > 0 && self.interns {
-                Shared::make_mut(&mut part).slots.rename(self.numbers_in_first(lane));
-            }
-            match &mut sealed {
-                None => sealed = Some(part),
-                Some(sealed) => {
-                    Shared::make_mut(sealed).merge(&part);
-                    self.lanes[lane].spare.recycle(part);
-                }
+    /// For each of these slices one table of what the lanes hold of it, in order of lane; `shared` if several windows will be
+    /// made of it.
+    pub(crate) fn seal(
+        &mut self,
+        slices: &mut [Slices],
+        ids: &BTreeSet<i128>,
+        shared: bool,
+        workers: &Workers,
+    ) -> Vec<(i128, Shared)> {
+        let mut seals: Vec<Seal> = ids.iter().map(|&id| Seal::new(slices, id)).collect();
+        let workers = workers.worth(seals.iter().map(|seal| seal.keys).sum());
+        if self.interns {
+            self.rename(&mut seals, workers);
+        }
+        for seal in &mut seals {
+            if seal.parts.len() > 1 && seal.keys >= WORTH_KEEPING {
+                seal.spare = self.spare.pop();
             }
         }
-        sealed
+        let sealed = workers.map_each(seals, |Seal { id, lanes, parts, spare, .. }| {
+            let (table, left) = Table::union(parts, spare, workers)?;
+            if shared {
+                table.slots.make_index();
+            }
+            Some((id, table, lanes, left))
+        });
+        let mut tables = Vec::with_capacity(sealed.len());
+        for (id, table, lanes, left) in sealed.into_iter().flatten() {
+            // if one is missing, it is the first
+            let lanes = &lanes[lanes.len() - left.len()..];
+            lanes.iter().zip(left).for_each(|(&lane, part)| self.lanes[lane].spare.recycle(part));
+            tables.push((id, table));
+        }
+        tables
+    }
+
+    /// Goes over to the numbers of lane 0's interner.
+    fn rename(&mut self, seals: &mut [Seal], workers: &Workers) {
+        for lane in 1..self.lanes.len() {
+            if seals.iter().any(|seal| seal.lanes.contains(&lane)) {
+                self.number_in_first(lane);
+            }
+        }
+        let lanes = &self.lanes;
+        let parts = seals.iter_mut().flat_map(|seal| seal.lanes.iter().zip(&mut seal.parts));
+        workers.for_each(parts.filter(|&(&lane, _)| lane > 0).collect(), |(&lane, part)| {
+            Shared::make_mut(part).slots.rename(&lanes[lane].in_first);
+        });
     }
 
     /// Keeps the memory of tables that have fired.
@@ -152,13 +203,13 @@ impl Lanes {
         tables.for_each(|table| spare.recycle(table));
     }
 
-    fn numbers_in_first(&mut self, lane: usize) -> &[u32] {
+    /// Finds the numbers in lane 0 of all keys of another lane.
+    fn number_in_first(&mut self, lane: usize) {
         let (first, rest) = self.lanes.split_at_mut(1);
         let (first, lane) = (&mut first[0], &mut rest[lane - 1]);
         for number in lane.in_first.len()..lane.interner.len() {
             lane.in_first.push(first.interner.intern(lane.interner.get(number as u32)));
         }
-        &lane.in_first
     }
 
     /// Forgets the byte-string keys that no open slice has, once enough new ones have come. Returns whether it did.

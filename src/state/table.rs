@@ -5,11 +5,13 @@ use arrow_array::types::{Decimal128Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 
+use super::Shared;
 use crate::accumulator::{Accumulator, Call, Columns, Rows};
 use crate::aggregate::Function;
 use crate::block::Block;
-use crate::key::{Code, Keys, Slots};
+use crate::key::{Code, Keys, Slots, Union};
 use crate::progress::Passage;
+use crate::workers::Workers;
 
 /// Which columns the accumulators read, and how new ones are made.
 #[derive(Debug)]
@@ -120,12 +122,6 @@ impl Table {
         self.slots.len()
     }
 
-    /// Goes back to no keys, and keeps the room for them.
-    pub(crate) fn clear(&mut self) {
-        self.slots.clear();
-        self.accumulators.iter_mut().for_each(|accumulator| accumulator.clear());
-    }
-
     /// Takes in rows: `blocks` of the batch, of whose rows `keys` has those from `first` on. `slots` is room for theirs.
     pub(crate) fn update(
         &mut self,
@@ -171,6 +167,41 @@ impl Table {
             };
             update(accumulator.as_mut(), &rows);
         }
+    }
+
+    /// One table of what several have seen, which are merged in the order given. It is made in `spare`, if there is one. Beside it
+    /// what is left of the others.
+    pub(crate) fn union(
+        mut parts: Vec<Shared>,
+        spare: Option<Table>,
+        workers: &Workers,
+    ) -> Option<(Shared, Vec<Shared>)> {
+        let [first, rest @ ..] = parts.as_slice() else { return None };
+        if rest.is_empty() {
+            return Some((parts.remove(0), parts));
+        }
+        let slots = rest.iter().map(|table| &table.slots).collect::<Vec<_>>();
+        let union = Union::of(&first.slots, &slots, workers);
+        let mut all = match spare {
+            Some(mut spare) => {
+                spare.slots.append(first.slots.codes(), None);
+                let accumulators = spare.accumulators.iter_mut().zip(&first.accumulators);
+                accumulators.for_each(|(mine, theirs)| mine.append(theirs.as_ref()));
+                spare
+            }
+            None => Shared::unwrap_or_clone(parts.remove(0)),
+        };
+        let rest = &parts[parts.len() - union.slots.len()..];
+        all.slots.append(&union.added, union.null_slot);
+        let len = all.len();
+        let accumulators = all.accumulators.iter_mut().enumerate().collect::<Vec<_>>();
+        workers.for_each(accumulators, |(number, mine)| {
+            mine.resize(len);
+            for (slots, theirs) in union.slots.iter().zip(rest) {
+                mine.merge(slots, theirs.accumulators[number].as_ref());
+            }
+        });
+        Some((Shared::new(all), parts))
     }
 
     /// Takes in what another table has seen, all of it later in the fixed order of merging.
