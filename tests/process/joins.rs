@@ -361,7 +361,12 @@ fn inputs_that_are_not_alike_are_refused() {
     let wrong = interval_join(left.clone(), right.clone()).build().unwrap_err();
     assert!(wrong.to_string().contains("between: nothing"), "{wrong}");
     let twice = window_join(left, right).window(MS(1), MS(0)).left_columns(["number", "number"]).build();
-    assert!(twice.unwrap_err().to_string().contains("left columns: \"number\""));
+    assert!(
+        twice
+            .unwrap_err()
+            .to_string()
+            .contains("left_columns: \"number\" twice is not allowed: each column once")
+    );
 }
 
 /// The partners of a right row at the lowest time + 13 would be 20 to 59 earlier: there is no such time, and the lowest one
