@@ -124,8 +124,8 @@ fn instants<T: ArrowTimestampType>(texts: &StringArray, tz: Tz) -> Result<Primit
                 return T::from_datetime(instant).ok_or_else(|| Misfit::TooFar(text.into()));
             }
             ..=3 => Some("timestamp_ms"),
-            ..=6 => Some("timestamp_us"),
-            ..=9 => Some("timestamp_ns"),
+            4..=6 => Some("timestamp_us"),
+            7..=9 => Some("timestamp_ns"),
             _ => None,
         };
         Err(Misfit::Finer { text: text.into(), than, needs })
