@@ -136,6 +136,14 @@ pub enum Error {
         /// What exactly, and where.
         message: String,
     },
+    /// One of several batches of a call, or something that was said to one of two inputs, is at fault.
+    #[error("{place}: {error}")]
+    At {
+        /// Which of them, as in `batch 1, right input`; batches are counted from 0.
+        place: String,
+        /// What is wrong with it.
+        error: Box<Error>,
+    },
     /// A process has failed, in its own words.
     #[error("process: {message}")]
     Process {
@@ -188,6 +196,18 @@ impl Error {
             given: given.to_string(),
             allowed: allowed.into(),
         }
+    }
+
+    /// The same of one input of two, if it is about a parameter.
+    pub(crate) fn of_input(mut self, side: &str) -> Self {
+        if let Error::InvalidParameter { parameter, .. }
+        | Error::UnknownColumn { parameter, .. }
+        | Error::ColumnType { parameter, .. }
+        | Error::NotWholeTicks { parameter, .. } = &mut self
+        {
+            *parameter = format!("{parameter} of the {side} input");
+        }
+        self
     }
 
     pub(crate) fn snapshot(fault: SnapshotFault, message: impl Into<String>) -> Self {

@@ -83,6 +83,8 @@ pub(crate) struct Admitted {
     pub(crate) rejected: Option<RecordBatch>,
     /// `rows_in` and the reasons.
     pub(crate) counts: RowCounts,
+    /// More rows of the same batch follow, of which cadences by batches know nothing.
+    pub(crate) goes_on: bool,
 }
 
 impl Admitted {
@@ -93,8 +95,9 @@ impl Admitted {
             (admitted.batch.slice(from, len), bounds(&times), times)
         };
         let (batch, rest_bounds, times) = split(self, rows, self.times.len() - rows);
-        let rest =
-            Admitted { batch, times, bounds: rest_bounds, rejected: None, counts: RowCounts::default() };
+        let (counts, goes_on) = (RowCounts::default(), self.goes_on);
+        let rest = Admitted { batch, times, bounds: rest_bounds, rejected: None, counts, goes_on };
+        self.goes_on = true;
         (self.batch, self.bounds, self.times) = split(self, 0, rows);
         rest
     }
@@ -172,7 +175,8 @@ impl EventTime {
         let reasons = self.reasons(batch, &times, nulls.as_ref(), clock)?;
         let Some(reasons) = reasons else {
             let bounds = bounds(&times);
-            return Ok(Admitted { batch: batch.clone(), times, bounds, rejected: None, counts });
+            let batch = batch.clone();
+            return Ok(Admitted { batch, times, bounds, rejected: None, counts, goes_on: false });
         };
         for reason in reasons.iter().flatten() {
             match reason {
@@ -185,7 +189,7 @@ impl EventTime {
         let admitted = arrow_select::filter::filter_record_batch(batch, &keep)?;
         let times = ticks(admitted.column(self.column));
         let rejected = self.hand_back(batch, &reasons)?;
-        Ok(Admitted { batch: admitted, bounds: bounds(&times), times, rejected, counts })
+        Ok(Admitted { batch: admitted, bounds: bounds(&times), times, rejected, counts, goes_on: false })
     }
 
     /// Why each row is rejected; `None` if none is.

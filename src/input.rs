@@ -155,6 +155,9 @@ impl Input {
             }
         };
         let keys = self.keys.iter().map(|name| find(schema, "key", name)).collect::<Result<Vec<_>>>()?;
+        if let Some(again) = (1..keys.len()).find(|&key| keys[..key].contains(&keys[key])) {
+            return Err(Error::invalid("key", format!("{:?} twice", self.keys[again]), "each column once"));
+        }
         let time_type = bound_type(schema.field(event_time.column).data_type());
         let idle_timeout =
             self.idle_timeout.map(|timeout| ticks.tolerance("idle_timeout", timeout)).transpose()?;
@@ -302,9 +305,31 @@ pub(crate) fn missing(parameter: &str, allowed: &str) -> Error {
 }
 
 pub(crate) fn find(schema: &Schema, parameter: &str, column: &str) -> Result<usize> {
-    schema.index_of(column).map_err(|_| Error::UnknownColumn {
-        parameter: parameter.into(),
-        column: column.into(),
-        available: schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", "),
-    })
+    let names = || schema.fields().iter().map(|field| field.name().as_str());
+    let mut places = names().enumerate().filter(|(_, name)| *name == column).map(|(place, _)| place);
+    match (places.next(), places.next()) {
+        (Some(place), None) => Ok(place),
+        (Some(_), Some(_)) => Err(Error::invalid(
+            parameter,
+            format!("column {column:?}"),
+            "a name that only one column of the schema has",
+        )),
+        (None, _) => Err(Error::UnknownColumn {
+            parameter: parameter.into(),
+            column: column.into(),
+            available: names().collect::<Vec<_>>().join(", "),
+        }),
+    }
 }
+
+/// Checks the inputs of one operator; of two, an error says which it is about.
+pub(crate) fn check_all(inputs: &[Input]) -> Result<Vec<Source>> {
+    let check = |(number, input): (usize, &Input)| match inputs.len() {
+        1 => input.check(),
+        _ => input.check().map_err(|error| error.of_input(SIDES[number])),
+    };
+    inputs.iter().enumerate().map(check).collect()
+}
+
+/// What two inputs are called.
+pub(crate) const SIDES: [&str; 2] = ["left", "right"];

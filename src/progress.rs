@@ -215,7 +215,7 @@ impl Progress {
 
     /// Moves a partition's watermark past the rows of a batch, and notes what each row is judged by.
     pub(crate) fn observe(&mut self, partition: usize, admitted: Admitted, source: &Source) -> Passage {
-        let Admitted { batch, times, bounds, counts, .. } = admitted;
+        let Admitted { batch, times, bounds, counts, goes_on, .. } = admitted;
         self.counts[partition].add(&counts);
         let mut passage = Passage {
             partition,
@@ -235,20 +235,20 @@ impl Progress {
         if let Some(highest) = passage.highest()
             && self.merge.status(partition) != PartitionStatus::Finished
         {
-            self.observe_rows(&mut passage, highest, source);
+            self.observe_rows(&mut passage, (highest, goes_on), source);
         }
         passage.after = self.watermark();
         passage
     }
 
-    fn observe_rows(&mut self, passage: &mut Passage, highest: i64, source: &Source) {
+    fn observe_rows(&mut self, passage: &mut Passage, (highest, goes_on): (i64, bool), source: &Source) {
         let partition = passage.partition;
         let own = self.sources[partition].emitted();
         let any_sign = source.reactivation == Reactivation::AtOnce;
         let marker = source.marker.map(|column| passage.batch.column(column));
         passage.ceiling = self.merge.others_minimum(partition);
-        passage.before =
-            self.sources[partition].observe_highest(&passage.times, highest, &passage.batch, marker);
+        let Passage { times, batch, .. } = &*passage;
+        passage.before = self.sources[partition].observe_part(times, highest, batch, marker, goes_on);
         self.touch(partition);
         let simple = self.merge.status(partition) == PartitionStatus::Active && !self.merge.is_pending();
         if !simple {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array};
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, Field, SchemaRef};
 use arrow_select::interleave::interleave;
 
 use super::grid::Tumbling;
@@ -55,7 +55,7 @@ use crate::watermark::NONE;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn deduplicate(input: Input) -> DeduplicateBuilder {
-    OperatorBuilder::new(DeduplicatePlan { scope: None, lateness: TimeDelta::ZERO }, [input])
+    OperatorBuilder::new(DeduplicatePlan { horizon: None, window: None, lateness: TimeDelta::ZERO }, [input])
 }
 
 /// Builds what [`deduplicate`] describes; everything is checked in [`build`](DeduplicateBuilder::build).
@@ -64,25 +64,21 @@ pub type DeduplicateBuilder = OperatorBuilder<DeduplicatePlan, 1>;
 /// What is to be a duplicate.
 #[derive(Clone, Debug)]
 pub struct DeduplicatePlan {
-    scope: Option<Wanted>,
+    horizon: Option<TimeDelta>,
+    /// Size and offset.
+    window: Option<(TimeDelta, TimeDelta)>,
     lateness: TimeDelta,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Wanted {
-    Horizon(TimeDelta),
-    Window { size: TimeDelta, offset: TimeDelta },
 }
 
 impl DeduplicateBuilder {
     /// Rows of a key whose times are less than this apart are duplicates.
     pub fn within(mut self, horizon: impl Into<TimeDelta>) -> Self {
-        self.process.scope = Some(Wanted::Horizon(horizon.into()));
+        self.process.horizon = Some(horizon.into());
         self
     }
     /// Rows of a key in the same tumbling window of this size are duplicates; windows are aligned to the epoch plus `offset`.
     pub fn in_window(mut self, size: impl Into<TimeDelta>, offset: impl Into<TimeDelta>) -> Self {
-        self.process.scope = Some(Wanted::Window { size: size.into(), offset: offset.into() });
+        self.process.window = Some((size.into(), offset.into()));
         self
     }
     /// How long what has passed is remembered for late rows; by default not at all.
@@ -94,14 +90,18 @@ impl DeduplicateBuilder {
     /// Checks everything and makes the operator.
     ///
     /// # Errors
-    /// Those of the input; neither horizon nor window, or one that is not a positive whole number of ticks; a lateness that is
+    /// Those of the input; neither horizon nor window, or both, or one that is not a positive whole number of ticks; a lateness that is
     /// negative or not a whole number of them.
     pub fn build(self) -> Result<ProcessOperator<Deduplicate>> {
         let ticks = self.inputs[0].check()?.ticks;
         let plan = &self.process;
-        let scope = match plan.scope.ok_or_else(|| missing("deduplicate", "within or in_window"))? {
-            Wanted::Horizon(horizon) => Scope::Horizon(ticks.length("horizon", horizon)?),
-            Wanted::Window { size, offset } => Scope::Window(Tumbling::new(size, offset, &ticks)?),
+        let scope = match (plan.horizon, plan.window) {
+            (Some(horizon), None) => Scope::Horizon(ticks.length("horizon", horizon)?),
+            (None, Some((size, offset))) => Scope::Window(Tumbling::new(size, offset, &ticks)?),
+            (None, None) => return Err(missing("deduplicate", "within or in_window")),
+            (Some(_), Some(_)) => {
+                return Err(Error::invalid("deduplicate", "within and in_window", "one of them"));
+            }
         };
         let lateness = ticks.tolerance("allowed_lateness", plan.lateness)?;
         self.with(Deduplicate { scope, lateness }).build()
@@ -164,6 +164,16 @@ enum Count {
     Duplicates,
 }
 
+/// One result holds rows of several batches, each of which has a dictionary of its own.
+fn too_many_values(field: &Field) -> Error {
+    let (name, data_type) = (field.name(), field.data_type());
+    let message = format!(
+        "the rows of this call that pass have more values in column {name:?} than a {data_type} can count; push fewer batches \
+         at a time, or give the column wider keys"
+    );
+    Error::Process { message }
+}
+
 impl KeyedProcess for Deduplicate {
     type State = Vec<Passed>;
     type Output = Position;
@@ -213,7 +223,12 @@ impl KeyedProcess for Deduplicate {
         let columns = batches.first().map_or(0, |batch| batch.num_columns());
         let gather = |column: usize| {
             let pieces: Vec<_> = batches.iter().map(|batch| batch.column(column).as_ref()).collect();
-            Ok(interleave(&pieces, &places)?)
+            interleave(&pieces, &places).map_err(|error| match error {
+                ArrowError::DictionaryKeyOverflowError => {
+                    too_many_values(batches[0].schema_ref().field(column))
+                }
+                error => error.into(),
+            })
         };
         (0..columns).map(gather).collect()
     }

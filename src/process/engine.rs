@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 
 use super::context::Moment;
 use super::metrics::ProcessLimits;
@@ -14,7 +14,7 @@ use super::standing::{Job, Prepared, Standing};
 use super::{KeyedProcess, Results};
 use crate::error::{Error, Result};
 use crate::event_time::Admitted;
-use crate::input::{Input, Source};
+use crate::input::{Input, SIDES, Source, check_all};
 use crate::output::Output;
 use crate::progress::{Judged, Progress, Signal};
 use crate::watermark::NONE;
@@ -22,6 +22,9 @@ use crate::workers::Workers;
 
 /// Results of a call are spread over batches of at most this many rows.
 const MAX_ROWS: usize = if cfg!(test) { 64 } else { 1 << 18 };
+
+/// More than any machine has use for, and few enough for a shard each.
+const MAX_THREADS: usize = 1 << 12;
 
 /// An operator with a process, for any number of inputs.
 pub(crate) struct Engine<P: KeyedProcess> {
@@ -36,6 +39,8 @@ pub(crate) struct Engine<P: KeyedProcess> {
     pub(crate) spread: Spread,
     pub(crate) shards: Vec<Shard<P>>,
     pub(crate) totals: Totals,
+    /// A call that was not to fail has failed halfway, with this error.
+    broken: Option<Box<Error>>,
 }
 
 /// What has been counted so far, beside rows.
@@ -69,10 +74,10 @@ impl Given {
 
 impl<P: KeyedProcess> Engine<P> {
     pub(crate) fn new(process: P, inputs: &[Input], threads: usize, limits: ProcessLimits) -> Result<Self> {
-        let sources = inputs.iter().map(Input::check).collect::<Result<Vec<_>>>()?;
+        let sources = check_all(inputs)?;
         check_alike(&sources)?;
-        if threads == 0 {
-            return Err(Error::invalid("threads", 0, "one or more"));
+        if !(1..=MAX_THREADS).contains(&threads) {
+            return Err(Error::invalid("threads", threads, format!("one to {MAX_THREADS}")));
         }
         let schemas: Vec<SchemaRef> = sources.iter().map(|source| source.schema.clone()).collect();
         let mut schema = process.output_schema(&schemas)?;
@@ -90,6 +95,7 @@ impl<P: KeyedProcess> Engine<P> {
             shards: (0..threads).map(|_| Shard::new(counters, threads > 1)).collect(),
             workers: Workers::new(threads)?,
             totals: Totals { counters: vec![0; counters], results: 0, fired: 0 },
+            broken: None,
             process,
             sources,
             schema,
@@ -122,7 +128,7 @@ impl<P: KeyedProcess> Engine<P> {
         signal: Signal,
     ) -> Result<Given> {
         for input in inputs.clone() {
-            Progress::check(signal, &self.sources[input])?;
+            Progress::check(signal, &self.sources[input]).map_err(|error| self.at(None, input, error))?;
         }
         self.call(0, |engine, _| {
             engine.apply(inputs, signal)?;
@@ -139,7 +145,7 @@ impl<P: KeyedProcess> Engine<P> {
         watermark: i64,
     ) -> Result<Given> {
         let signal = Signal::Watermark { partition, watermark };
-        Progress::check(signal, &self.sources[input])?;
+        Progress::check(signal, &self.sources[input]).map_err(|error| self.at(None, input, error))?;
         let coming = self.prepare(results.fired.iter().map(|batch| (input, partition, batch)))?;
         self.call(coming.rows, |engine, given| {
             let jobs = engine.take(coming, given)?;
@@ -153,15 +159,28 @@ impl<P: KeyedProcess> Engine<P> {
     /// Checks batches and sorts out rows without a usable time; changes nothing.
     fn prepare<'a>(&self, batches: impl Iterator<Item = (usize, usize, &'a RecordBatch)>) -> Result<Coming> {
         let clock = self.standing.clock();
-        let (sources, batches) = (&self.sources, batches.collect::<Vec<_>>());
+        let (sources, given) = (&self.sources, batches.collect::<Vec<_>>());
         let prepare = |&(input, partition, batch): &(usize, usize, &RecordBatch)| {
             let admitted = sources[input].admit(partition, batch, clock)?;
             let keys = sources[input].keys.prepare(&admitted.batch)?;
             Ok((Prepared { input, partition, keys, taken: 0 }, admitted))
         };
-        let batches = self.workers.map(&batches, prepare).into_iter().collect::<Result<Vec<_>>>()?;
+        let prepared = self.workers.map(&given, prepare).into_iter().enumerate();
+        let several = given.len() > 1;
+        let at = |number: usize, error| self.at(several.then_some(number), given[number].0, error);
+        let batches = prepared
+            .map(|(number, batch)| batch.map_err(|error| at(number, error)))
+            .collect::<Result<Vec<_>>>()?;
         let rows = batches.iter().map(|(_, admitted)| admitted.times.len()).sum();
         Ok(Coming { batches, rows })
+    }
+
+    /// An error with the place that it is about, where there is more than one.
+    fn at(&self, batch: Option<usize>, input: usize, error: Error) -> Error {
+        let side = (self.sources.len() > 1).then(|| format!("{} input", SIDES[input]));
+        let place: Vec<String> =
+            batch.map(|batch| format!("batch {batch}")).into_iter().chain(side).collect();
+        if place.is_empty() { error } else { Error::At { place: place.join(", "), error: Box::new(error) } }
     }
 
     /// The way of the rows of one call.
@@ -199,6 +218,7 @@ impl<P: KeyedProcess> Engine<P> {
         rows: usize,
         work: impl FnOnce(&mut Self, &mut Given) -> Result<Vec<Job>>,
     ) -> Result<Given> {
+        self.check_whole()?;
         let at_risk = self.is_at_risk(rows);
         let standing = at_risk.then(|| self.standing.clone());
         self.shards.iter_mut().for_each(|shard| shard.begin(at_risk));
@@ -213,12 +233,23 @@ impl<P: KeyedProcess> Engine<P> {
             }
             Err(error) => {
                 self.shards.iter_mut().for_each(Shard::undo);
-                if let Some(standing) = standing {
-                    self.standing = standing;
+                match standing {
+                    Some(standing) => self.standing = standing,
+                    None => self.broken = Some(Box::new(error.clone())),
                 }
                 Err(error)
             }
         }
+    }
+
+    /// A process that cannot fail has kept nothing that could be taken back. If it fails all the same, that was the last call.
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        let Some(error) = &self.broken else { return Ok(()) };
+        let message = format!(
+            "an earlier call has failed halfway, although the process says that it is not FALLIBLE ({error}); this operator can \
+             be used no more, and a new one be restored from a snapshot of before"
+        );
+        Err(Error::Process { message })
     }
 
     /// Works off the rows of all batches.
@@ -301,9 +332,14 @@ impl<P: KeyedProcess> Engine<P> {
                 true => self.sources[0].keys.decode(&codes, Some(&nulls), &self.spread.interner)?,
                 false => vec![],
             };
-            let values = outputs.into_iter().map(|output| output.output).collect();
-            columns.extend(self.process.results(values, &Results { batches: &batches })?);
-            results.push(RecordBatch::try_new(self.schema.clone(), columns)?);
+            let values: Vec<_> = outputs.into_iter().map(|output| output.output).collect();
+            let (count, keys) = (values.len(), columns.len());
+            let of_process = self.process.results(values, &Results { batches: &batches })?;
+            check_results(&of_process, &self.schema.fields()[keys..], count)?;
+            columns.extend(of_process);
+            // results without columns are still so many
+            let options = RecordBatchOptions::new().with_row_count(Some(count));
+            results.push(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?);
         }
         Ok(())
     }
@@ -315,6 +351,34 @@ impl<P: KeyedProcess> Engine<P> {
             shard.validate();
         }
     }
+}
+
+/// A process gives the columns that it has said, a value for each output.
+fn check_results(columns: &[ArrayRef], fields: &[FieldRef], outputs: usize) -> Result<()> {
+    let refused = |message: String| Err(Error::Process { message });
+    if columns.len() != fields.len() {
+        let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        let (given, names) = (columns.len(), names.join(", "));
+        return refused(format!(
+            "results gives {given} columns; output_schema has {}: {names}",
+            fields.len()
+        ));
+    }
+    for (column, field) in columns.iter().zip(fields) {
+        let (name, nulls) = (field.name(), column.null_count());
+        if column.data_type() != field.data_type() {
+            let (given, said) = (column.data_type(), field.data_type());
+            return refused(format!("results gives column {name:?} as {given}; output_schema says {said}"));
+        }
+        if column.len() != outputs {
+            let given = column.len();
+            return refused(format!("results gives {given} values of column {name:?} for {outputs} outputs"));
+        }
+        if nulls > 0 && !field.is_nullable() {
+            return refused(format!("results gives column {name:?} {nulls} nulls; output_schema says none"));
+        }
+    }
+    Ok(())
 }
 
 /// Two inputs are of one kind of time, and of the same keys.

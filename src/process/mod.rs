@@ -145,7 +145,7 @@ pub trait KeyedProcess: Send + Sync + Sized {
     type Output: Send;
 
     /// Whether `rows`, `timer`, `clock_timer` or `results` can return an error of their own. If not, states need not be
-    /// copied for the case that they do.
+    /// copied for the case that they do; if one does all the same, its call is the operator's last.
     const FALLIBLE: bool = true;
 
     /// Whether results begin with the key columns. If so they are not in `output_schema`, and `results` does not give them.
@@ -158,6 +158,9 @@ pub trait KeyedProcess: Send + Sync + Sized {
     fn rows(&self, rows: &mut Rows<'_, Self>) -> Result<()>;
 
     /// A timer has fired.
+    ///
+    /// At end of input everything is due that is registered, and what firings register too. So a timer that registers the next one
+    /// has to look whether [`Keyed::watermark`] is [`END`](crate::watermark::END), or it goes on to the end of time.
     fn timer(&self, _timer: Timer, _key: &mut Keyed<'_, Self>) -> Result<()> {
         Ok(())
     }

@@ -138,6 +138,7 @@ impl<P: KeyedProcess> Engine<P> {
     }
 
     fn snapshot_to(&self, out: impl Write) -> Result<()> {
+        self.check_whole()?;
         let sections = self.sections().map_err(|error| Error::snapshot(SnapshotFault::Unsupported, error))?;
         snapshot::write(out, &self.description, sections)
     }
@@ -243,6 +244,7 @@ impl<P: KeyedProcess> Engine<P> {
 
     /// This one, with what a snapshot holds; `may_deal` it to another number of partitions.
     fn restored(mut self, bytes: &[u8], may_deal: bool) -> Result<Self> {
+        self.check_whole()?;
         let file = File::open(bytes)?;
         if let Some(difference) = snapshot::difference(file.configuration(), &self.description) {
             return Err(Error::snapshot(SnapshotFault::Configuration, difference));

@@ -121,8 +121,8 @@ impl Standing {
         self.merge_input(input);
     }
 
-    /// Moves the watermarks past the rows of a batch. One whose first rows take an idle input back in is cut behind each of
-    /// them.
+    /// Moves the watermarks past the rows of a batch. One whose first rows may take an idle input back in is cut behind each of
+    /// them: by any sign of life, or by a watermark that moves with it.
     pub(crate) fn observe(
         &mut self,
         mut batch: Prepared,
@@ -130,8 +130,9 @@ impl Standing {
         (source, spread): (&Source, &mut Spread),
         jobs: &mut Vec<Job>,
     ) {
-        let several = self.progress.len() > 1;
-        while several && admitted.times.len() > 1 && self.progress[batch.input].merge.is_idle() {
+        let wakes = source.reactivation == Reactivation::AtOnce || source.generator.moves_within_batches();
+        let may_wake = wakes && self.progress.len() > 1;
+        while may_wake && admitted.times.len() > 1 && self.progress[batch.input].merge.is_idle() {
             let rest = admitted.split_off(1);
             let first = std::mem::replace(&mut admitted, rest);
             jobs.push(self.observe_piece(&mut batch, first, source, spread));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, UInt32Array};
+use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, UInt32Array, new_null_array};
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::take::take;
@@ -21,6 +21,8 @@ pub(crate) struct Stored {
     pub(crate) fields: Vec<Field>,
     /// None without columns.
     converter: Option<RowConverter>,
+    /// A row of nulls, for where there is none.
+    null: Bytes,
 }
 
 /// Rows of one batch.
@@ -49,17 +51,21 @@ impl Stored {
             }
         }
         if columns.is_empty() {
-            return Ok(Stored { columns, fields: vec![], converter: None });
+            return Ok(Stored { columns, fields: vec![], converter: None, null: Arc::from([]) });
         }
-        let types = columns.iter().map(|&column| schema.field(column).data_type().clone());
-        let converter = RowConverter::new(types.map(SortField::new).collect())?;
+        let types = || columns.iter().map(|&column| schema.field(column).data_type().clone());
+        let converter = RowConverter::new(types().map(SortField::new).collect())?;
+        let nulls: Vec<_> = types().map(|data_type| new_null_array(&data_type, 1)).collect();
+        let null = Arc::from(converter.convert_columns(&nulls)?.row(0).data());
         // what comes out of no rows has the types of what comes out of any
         let arrays = converter.convert_rows(std::iter::empty())?;
         let fields = columns.iter().zip(&arrays).map(|(&column, array)| {
             let field = schema.field(column);
-            Field::new(field.name(), array.data_type().clone(), field.is_nullable())
+            // a dictionary without nulls can have a null among its values
+            let nullable = field.is_nullable() || matches!(field.data_type(), DataType::Dictionary(..));
+            Field::new(field.name(), array.data_type().clone(), nullable)
         });
-        Ok(Stored { fields: fields.collect(), columns, converter: Some(converter) })
+        Ok(Stored { fields: fields.collect(), columns, converter: Some(converter), null })
     }
 
     /// Encodes rows of a batch.
@@ -85,20 +91,8 @@ impl Stored {
     ) -> Result<Vec<ArrayRef>> {
         let Some(converter) = &self.converter else { return Ok(vec![]) };
         let parser = converter.parser();
-        let columns = converter.convert_rows(rows.clone().flatten().map(|bytes| parser.parse(bytes)))?;
-        if rows.clone().all(|row| row.is_some()) {
-            return Ok(columns);
-        }
-        let mut next = 0;
-        let places: UInt32Array = rows
-            .map(|row| {
-                row.map(|_| {
-                    next += 1;
-                    next - 1
-                })
-            })
-            .collect();
-        columns.iter().map(|column| Ok(take(column, &places, None)?)).collect()
+        // not by taking nulls from what there is: of runs, those would be values
+        Ok(converter.convert_rows(rows.map(|row| parser.parse(row.unwrap_or(&self.null))))?)
     }
 }
 
@@ -164,11 +158,15 @@ pub(crate) fn two_sides(
             let clashes = reserved.contains(&field.name().as_str()) || has(other, field.name());
             let name = if clashes { format!("{prefix}_{}", field.name()) } else { field.name().clone() };
             if reserved.contains(&name.as_str()) || fields.iter().any(|known| *known.name() == name) {
-                return Err(Error::invalid(
-                    format!("{prefix} columns"),
-                    format!("{:?}", field.name()),
-                    format!("a column whose name, or {name:?}, is not taken in the results"),
-                ));
+                let twice = stored.fields.iter().filter(|other| other.name() == field.name()).count() > 1;
+                let (given, allowed) = match twice {
+                    true => (format!("{:?} twice", field.name()), "each column once".into()),
+                    false => (
+                        format!("{:?}", field.name()),
+                        format!("a column whose name, or {name:?}, is not taken in the results"),
+                    ),
+                };
+                return Err(Error::invalid(format!("{prefix}_columns"), given, allowed));
             }
             let nullable = field.is_nullable() || may_be_null[number];
             fields.push(Field::new(name, field.data_type().clone(), nullable));

@@ -53,8 +53,15 @@ impl Section<'_> {
     }
 }
 
-/// The first line in which two descriptions differ.
+/// The first line in which two descriptions differ; what is done with the rows comes before how they come.
 pub(crate) fn difference(snapshot: &str, here: &str) -> Option<String> {
+    let process =
+        |lines: &str| lines.lines().find_map(|line| line.strip_prefix("process: ").map(str::to_string));
+    if let (Some(taken), Some(built)) = (process(snapshot), process(here))
+        && taken != built
+    {
+        return Some(format!("process is {built} here, but was {taken} when the snapshot was taken"));
+    }
     let (mut snapshot, mut here) = (snapshot.lines(), here.lines());
     loop {
         let (taken, built) = (snapshot.next(), here.next());

@@ -137,18 +137,19 @@ impl PartitionWatermark {
     /// punctuated watermarks only; see [`WatermarkStrategy::check_marker`] for its type.
     pub fn observe(&mut self, times: &[i64], batch: &RecordBatch, marker: Option<&ArrayRef>) -> Before {
         match times.iter().max() {
-            Some(&highest) => self.observe_highest(times, highest, batch, marker),
+            Some(&highest) => self.observe_part(times, highest, batch, marker, false),
             None => Before::Constant(self.emitted),
         }
     }
 
-    /// The same, for those who already know the highest of the times.
-    pub(crate) fn observe_highest(
+    /// The same, for those who already know the highest of the times, and perhaps cut a batch: if it goes on, this is not its end.
+    pub(crate) fn observe_part(
         &mut self,
         times: &[i64],
         highest: i64,
         batch: &RecordBatch,
         marker: Option<&ArrayRef>,
+        goes_on: bool,
     ) -> Before {
         let first = self.emitted;
         match (&mut self.source, self.pace) {
@@ -165,7 +166,9 @@ impl PartitionWatermark {
             (_, Pace::Every(interval)) => self.observe_each(interval, times, batch, &Markers::new(marker)),
             (_, Pace::EveryBatch) => {
                 self.take_all(times, highest, batch, &Markers::new(marker));
-                self.emit();
+                if !goes_on {
+                    self.emit();
+                }
                 Before::Constant(first)
             }
             (_, Pace::OnRequest) => {
@@ -222,6 +225,12 @@ impl PartitionWatermark {
             }
             Source::Custom(generator) => generator.on_event(time, batch, row),
         }
+    }
+
+    /// Whether a row can move the watermark before the end of its batch.
+    pub(crate) fn moves_within_batches(&self) -> bool {
+        let by_row = matches!(self.pace, Pace::EveryRow | Pace::Every(_));
+        by_row && !matches!(self.source, Source::Explicit)
     }
 
     /// What the rows so far would make the watermark, if they were asked now; `None` where rows have no say.

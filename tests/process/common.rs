@@ -4,6 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
+use highwater::process::ProcessMetrics;
 use highwater::watermark::{END, NONE, WatermarkStrategy};
 use highwater::{Input, TimeDelta};
 
@@ -93,6 +94,12 @@ fn cell(column: &dyn Array, row: usize) -> String {
         DataType::Utf8 => column.as_string::<i32>().value(row).into(),
         _ => column.as_primitive::<Int64Type>().value(row).to_string(),
     }
+}
+
+/// All counters, without the memory that is held in reserve.
+pub(crate) fn counted(mut metrics: ProcessMetrics) -> ProcessMetrics {
+    metrics.state_bytes = 0;
+    metrics
 }
 
 pub(crate) fn show<T: ToString>(value: Option<T>) -> String {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::TimeUnit;
 use highwater::process::{KeyedProcess, Side, TwoInputOperator, interval_join, window_join};
-use highwater::watermark::{END, NONE, Reactivation, WatermarkStrategy};
+use highwater::watermark::{Cadence, END, NONE, Reactivation, WatermarkStrategy};
 use highwater::{Input, TimeDelta};
 
 use crate::common::{Numbers, compare, input, lines, show};
@@ -361,7 +361,12 @@ fn inputs_that_are_not_alike_are_refused() {
     let wrong = interval_join(left.clone(), right.clone()).build().unwrap_err();
     assert!(wrong.to_string().contains("between: nothing"), "{wrong}");
     let twice = window_join(left, right).window(MS(1), MS(0)).left_columns(["number", "number"]).build();
-    assert!(twice.unwrap_err().to_string().contains("left columns: \"number\""));
+    assert!(
+        twice
+            .unwrap_err()
+            .to_string()
+            .contains("left_columns: \"number\" twice is not allowed: each column once")
+    );
 }
 
 /// The partners of a right row at the lowest time + 13 would be 20 to 59 earlier: there is no such time, and the lowest one
@@ -395,4 +400,25 @@ fn rows_of_a_side_that_has_ended_are_judged_like_any_others() {
     let output = operator.push(Side::Right, 0, &all.slice(1, 2)).unwrap();
     assert_eq!((output.fired[0].num_rows(), lines(&output.right_late)), (1, vec!["39 - 2 39".into()]));
     operator.validate();
+}
+
+/// A batch that takes an idle input back in has one end, however its rows are looked at: its watermark, 20 - 1, comes behind all
+/// of them.
+#[test]
+fn a_batch_that_wakes_an_input_has_one_end() {
+    let given = |time| Given { side: 0, time, key: None };
+    let all = batch(&[given(10), given(5), given(20), given(6)]);
+    for rule in [Reactivation::AtOnce, Reactivation::WhenCaughtUp] {
+        let input = || input(&all, 1, 0).cadence(Cadence::EveryBatch).reactivation(rule);
+        let mut operator = interval_join(input(), input()).between(MS(0), MS(20)).build().unwrap();
+        for side in [Side::Left, Side::Right] {
+            assert!(operator.mark_idle(side, 0).unwrap().is_empty());
+        }
+        assert!(operator.push(Side::Left, 0, &all).unwrap().is_empty(), "none is late");
+        assert_eq!(
+            (operator.current_watermark(), operator.metrics().inputs[0].partitions[0].rows.taken),
+            (19, 4)
+        );
+        operator.validate();
+    }
 }

@@ -8,4 +8,5 @@ mod duplicates;
 mod forged;
 mod joins;
 mod pairs;
+mod refusals;
 mod snapshots;

@@ -211,6 +211,6 @@ fn what_cannot_be_is_refused() {
     ));
     assert!(error(builder(&all).abandon_after(TimeDelta::from_secs(-1))).contains("abandon_after: -1s"));
     assert!(error(builder(&all).abandon_after(TimeDelta::from_micros(1))).contains("whole number of ticks"));
-    assert!(error(builder(&all).start_columns(["note"])).contains("start columns: \"note\""));
+    assert!(error(builder(&all).start_columns(["note"])).contains("start_columns: \"note\""));
     assert!(error(builder(&all).threads(0)).contains("threads: 0"));
 }

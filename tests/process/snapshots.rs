@@ -6,13 +6,13 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use highwater::process::{
-    Deduplicate, Keyed, KeyedProcess, ProcessMetrics, ProcessOperator, Results, Rows, Side, Timer,
-    TwoInputOperator, deduplicate, interval_join, match_pairs, window_join,
+    Deduplicate, Keyed, KeyedProcess, ProcessOperator, Results, Rows, Side, Timer, TwoInputOperator,
+    deduplicate, interval_join, match_pairs, window_join,
 };
 use highwater::watermark::{PartitionStatus, Reactivation};
 use highwater::{Error, Result, SnapshotFault, TimeDelta};
 
-use crate::common::{Numbers, input, lines};
+use crate::common::{Numbers, counted, input, lines};
 
 pub(crate) const PARTITIONS: usize = 2;
 const MS: fn(i64) -> TimeDelta = TimeDelta::from_millis;
@@ -30,13 +30,6 @@ fn batch(numbers: &mut Numbers, call: usize) -> RecordBatch {
         Arc::new((0..rows).map(|_| Some(numbers.below(1_000) as i64)).collect::<Int64Array>());
     let columns = [("ts", times), ("key", keys), ("event", events), ("note", notes)];
     RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
-}
-
-/// All counters; memory held in reserve is not saved.
-fn counted(metrics: ProcessMetrics) -> ProcessMetrics {
-    let mut metrics = metrics;
-    metrics.state_bytes = 0;
-    metrics
 }
 
 /// One call with everything that it gives, as text.

@@ -134,6 +134,8 @@ Pipes:
 Text inputs:
   The columns of CSV and NDJSON are inferred from the first 1,000 rows; --schema overrides. ISO 8601 text in the time
   columns becomes a UTC timestamp in milliseconds, or finer if a value has more digits; whole numbers need --time-unit.
+  A later row with more digits than that is an error, for its time would not be what it says. A unit that --schema or
+  --time-unit gives cuts off what is finer.
   Only the columns that the command names are read, unless --late or --rejected keeps whole rows.";
 
 /// The formats that can be read.
@@ -294,7 +296,7 @@ pub struct InputArgs {
     /// Column with the event time
     #[arg(long, value_name = "COLUMN")]
     pub time: String,
-    /// What a tick of a whole-number event time is worth; for ISO text, the precision to read
+    /// What a tick of a whole-number event time is worth; for ISO text, the precision to read: finer digits are cut off
     #[arg(long, value_enum, value_name = "UNIT")]
     pub time_unit: Option<TimeUnitArg>,
     /// Column whose values are the partitions, instead of the inputs (files only: they are read twice)

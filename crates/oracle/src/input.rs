@@ -6,6 +6,15 @@ use crate::{
 
 impl Oracle {
     pub(crate) fn push(&mut self, p: usize, rows: &[Row], out: &mut Output) -> Result<(), String> {
+        self.take_rows(p, rows, out)?;
+        if self.spec.cadence == Cadence::EveryBatch {
+            self.emit(p);
+            self.catch_up(out)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn take_rows(&mut self, p: usize, rows: &[Row], out: &mut Output) -> Result<(), String> {
         for row in rows {
             let id = self.rows_seen;
             self.rows_seen += 1;
@@ -15,10 +24,6 @@ impl Oracle {
                 self.feed(p, time, row);
                 self.catch_up(out)?;
             }
-        }
-        if self.spec.cadence == Cadence::EveryBatch {
-            self.emit(p);
-            self.catch_up(out)?;
         }
         Ok(())
     }

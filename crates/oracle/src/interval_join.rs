@@ -1,6 +1,6 @@
 //! Rows of two inputs that lie close together in time.
 
-use crate::{Merge, NONE, Reactivation, Value};
+use crate::{Merge, NONE, Reactivation, Timers, Value};
 
 /// An input of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,16 +45,33 @@ pub struct JoinCounters {
 /// ```
 ///
 /// The watermark of the result is the minimum of the two inputs', by the rule
-/// [`AtOnce`](crate::Reactivation::AtOnce). Nothing is ever forgotten here. An engine may forget a left row when the watermark has
+/// [`AtOnce`](crate::Reactivation::AtOnce). Nothing is ever forgotten here once it is kept. An engine may forget a left row when the watermark has
 /// reached its time + upper, and a right row at its time - lower: whatever could match it is late from then on.
+///
+/// This is also when it is known of a left row that it has no partner ([`alone`](IntervalJoin::alone)): at once if that
+/// moment is over, else by a timer. Each row has a timer of its key for this moment, a right one too, and the left rows of a
+/// timer come in order of their times, then of arrival.
 #[derive(Clone, Debug)]
 pub struct IntervalJoin {
     lower: i64,
     upper: i64,
     merge: Merge,
-    /// Taken rows of both sides: number, time, key.
-    kept: [Vec<(u64, i64, Vec<Value>)>; 2],
+    /// Rows of both sides that may find a partner.
+    kept: [Vec<Kept>; 2],
+    timers: Timers,
+    /// Left rows without a partner that nobody has asked for, with their keys.
+    alone: Vec<(Vec<Value>, u64)>,
     counters: [JoinCounters; 2],
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    row: u64,
+    time: i64,
+    key: Vec<Value>,
+    /// The first watermark at which every partner would be late, or the end.
+    until: i64,
+    matched: bool,
 }
 
 impl IntervalJoin {
@@ -66,6 +83,8 @@ impl IntervalJoin {
             upper,
             merge: Merge::new(2, Reactivation::AtOnce),
             kept: [vec![], vec![]],
+            timers: Timers::new(),
+            alone: vec![],
             counters: [JoinCounters::default(); 2],
         }
     }
@@ -96,19 +115,46 @@ impl IntervalJoin {
             return vec![];
         }
         counters.taken += 1;
-        let others = &self.kept[1 - side as usize];
-        let found =
-            others.iter().filter(|(_, _, other)| other == key).filter_map(|&(other, other_time, _)| {
-                let (left, right) = match side {
-                    Side::Left => ((row, time), (other, other_time)),
-                    Side::Right => ((other, other_time), (row, time)),
-                };
-                let distance = i128::from(right.1) - i128::from(left.1);
-                let fits = (i128::from(self.lower)..=i128::from(self.upper)).contains(&distance);
-                fits.then_some(Joined { left: left.0, right: right.0, time: time.max(other_time) })
-            });
-        let found = found.collect();
-        self.kept[side as usize].push((row, time, key.to_vec()));
+        let [mut lefts, mut rights] = std::mem::take(&mut self.kept);
+        let (kept, others, until) = match side {
+            Side::Left => (&mut lefts, &mut rights, i128::from(time) + i128::from(self.upper)),
+            Side::Right => (&mut rights, &mut lefts, i128::from(time) - i128::from(self.lower)),
+        };
+        let mut found = Vec::new();
+        for other in others.iter_mut().filter(|other| other.key == key) {
+            let (left, right) = match side {
+                Side::Left => ((row, time), (other.row, other.time)),
+                Side::Right => ((other.row, other.time), (row, time)),
+            };
+            let distance = i128::from(right.1) - i128::from(left.1);
+            if (i128::from(self.lower)..=i128::from(self.upper)).contains(&distance) {
+                other.matched = true;
+                found.push(Joined { left: left.0, right: right.0, time: time.max(other.time) });
+            }
+        }
+        let matched = !found.is_empty();
+        if until < i128::from(i64::MIN) || watermark != NONE && until <= i128::from(watermark) {
+            self.alone.extend((side == Side::Left && !matched).then(|| (key.to_vec(), row)));
+        } else {
+            let until = i64::try_from(until).unwrap_or(i64::MAX);
+            self.timers.register(key, until);
+            kept.push(Kept { row, time, key: key.to_vec(), until, matched });
+        }
+        self.kept = [lefts, rights];
         found
+    }
+
+    /// Left rows that have found no partner and cannot find one any more, as far as the merged watermark says, with their keys: those
+    /// of the last [`push`](IntervalJoin::push), and those that the watermark has reached since.
+    pub fn alone(&mut self) -> Vec<(Vec<Value>, u64)> {
+        let mut alone = std::mem::take(&mut self.alone);
+        let lefts = &self.kept[0];
+        self.timers.advance(self.merge.watermark(), |_, moment, key| {
+            let of_timer = |left: &&Kept| left.key == key && !left.matched && left.until == moment;
+            let mut of_timer: Vec<&Kept> = lefts.iter().filter(of_timer).collect();
+            of_timer.sort_by_key(|left| (left.time, left.row));
+            alone.extend(of_timer.iter().map(|left| (key.to_vec(), left.row)));
+        });
+        alone
     }
 }

@@ -36,7 +36,7 @@
 //! ```
 //!
 //! Keyed state has oracles of its own, which know nothing of windows that aggregate: [`Timers`], [`Pairs`] (starts and ends),
-//! [`IntervalJoin`], [`WindowJoin`] and [`Dedup`].
+//! [`IntervalJoin`], [`WindowJoin`], [`Dedup`] and [`DedupWithin`].
 //!
 //! ```
 //! use highwater_oracle::{Function, Kind, Op, Oracle, Row, Spec, Strategy, Value};
@@ -77,7 +77,7 @@ mod watermark;
 mod window;
 mod window_join;
 
-pub use dedup::{Dedup, Verdict};
+pub use dedup::{Dedup, DedupWithin, Verdict};
 pub use interval_join::{IntervalJoin, JoinCounters, Joined, Side};
 pub use io::{Counters, Firing, Kind, Late, Op, Output, Reason, Rejected, Row};
 pub use jiff::civil::Weekday;

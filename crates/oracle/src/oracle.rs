@@ -6,7 +6,7 @@ use crate::count::CountWindows;
 use crate::pane::Pane;
 use crate::watermark::Generator;
 use crate::window::Window;
-use crate::{Counters, Firing, LateFiring, Merge, NONE, Op, Output, Spec, Value, Windows};
+use crate::{Counters, Firing, LateFiring, Merge, NONE, Op, Output, Row, Spec, Value, Windows};
 
 type Key = Vec<Value>;
 
@@ -79,6 +79,25 @@ impl Oracle {
             Op::FinishPartition(p) => self.merge.finish(*p),
             Op::Finish => (0..self.spec.partitions).for_each(|p| self.merge.finish(p)),
         }
+        self.settle(out)
+    }
+
+    /// One row of a batch that goes on, for those who do something of their own with each row. What comes of it is what would
+    /// come of a batch of this row, but that its end is left to [`end_batch`](Oracle::end_batch).
+    pub fn apply_row(&mut self, p: usize, row: &Row) -> Result<Output, String> {
+        let rows = std::slice::from_ref(row);
+        self.check(&Op::Push(p, rows.to_vec()))?;
+        let mut out = Output::default();
+        self.take_rows(p, rows, &mut out)?;
+        self.settle(out)
+    }
+
+    /// The end of a batch whose rows were given one by one.
+    pub fn end_batch(&mut self, p: usize) -> Result<Output, String> {
+        self.apply(&Op::Push(p, vec![]))
+    }
+
+    fn settle(&mut self, mut out: Output) -> Result<Output, String> {
         self.catch_up(&mut out)?;
         self.fire_dirty(|_| true, &mut out)?;
         if self.spec.late_firing == LateFiring::Coalesced {

@@ -6,7 +6,8 @@ use crate::{NONE, Value};
 
 /// The timers of all keys. There is one for each key and time.
 ///
-/// A clock's readings do as well as watermarks: timers by an injected clock are the same thing.
+/// A clock's readings do as well as watermarks: timers by an injected clock are the same thing. But the lowest reading is
+/// one like any other, where the lowest watermark is none.
 ///
 /// ```
 /// use highwater_oracle::{Timers, Value};
@@ -30,7 +31,8 @@ pub struct Timers {
     /// The key, by time and number of registration.
     pending: BTreeMap<(i64, u64), Vec<Value>>,
     registered: u64,
-    watermark: i64,
+    /// The watermark or reading of the last advance, or of the one going on.
+    reached: Option<i64>,
 }
 
 impl Default for Timers {
@@ -42,12 +44,12 @@ impl Default for Timers {
 impl Timers {
     /// No timers, and no watermark yet.
     pub fn new() -> Timers {
-        Timers { pending: BTreeMap::new(), registered: 0, watermark: NONE }
+        Timers { pending: BTreeMap::new(), registered: 0, reached: None }
     }
 
     /// The watermark of the last advance, or of the one going on.
     pub fn watermark(&self) -> i64 {
-        self.watermark
+        self.reached.unwrap_or(NONE)
     }
 
     /// How many timers wait.
@@ -76,14 +78,21 @@ impl Timers {
     }
 
     /// The watermark has risen to `watermark`: every timer up to there fires, in order of time, then registration, those included
-    /// that `on_timer` registers meanwhile. A watermark that is no higher than the last is no advance.
-    pub fn advance(&mut self, watermark: i64, mut on_timer: impl FnMut(&mut Timers, i64, &[Value])) {
-        if watermark <= self.watermark {
+    /// that `on_timer` registers meanwhile. A watermark that is no higher than the last is no advance, and [`NONE`] is no watermark.
+    pub fn advance(&mut self, watermark: i64, on_timer: impl FnMut(&mut Timers, i64, &[Value])) {
+        if watermark != NONE {
+            self.advance_clock(watermark, on_timer);
+        }
+    }
+
+    /// The same for a clock that shows `reading`.
+    pub fn advance_clock(&mut self, reading: i64, mut on_timer: impl FnMut(&mut Timers, i64, &[Value])) {
+        if self.reached.is_some_and(|reached| reading <= reached) {
             return;
         }
-        self.watermark = watermark;
+        self.reached = Some(reading);
         while let Some(((time, number), key)) = self.pending.pop_first() {
-            if time > watermark {
+            if time > reading {
                 self.pending.insert((time, number), key);
                 return;
             }

@@ -80,7 +80,9 @@ impl IntervalJoinBuilder {
         self.process.on.bounds = Some((lower.into(), upper.into()));
         self
     }
-    /// A left row without a partner is a result too.
+    /// A left row without a partner is a result too: as soon as every partner would be late, which is when the watermark reaches
+    /// its time + upper. Those of one such moment come key by key, in the order in which the keys first had a row, of either
+    /// side, that is forgotten then; those of one key in order of their times, then of arrival.
     pub fn left_outer(mut self) -> Self {
         self.process.on.outer = true;
         self

@@ -11,8 +11,8 @@ pub use window::{WindowJoin, WindowJoinBuilder, WindowPlan, WindowState, window_
 
 use super::OperatorBuilder;
 use super::stored::{Bytes, Stored, two_sides};
-use crate::error::Result;
-use crate::input::{Input, Source, find};
+use crate::error::{Error, Result};
+use crate::input::{Input, Source, check_all, find};
 
 /// What is to be joined: on what, and which columns are wanted.
 #[derive(Clone, Debug)]
@@ -107,6 +107,6 @@ fn heap_size(row: &Bytes) -> usize {
 }
 
 /// Checks both inputs.
-fn check([left, right]: &[Input; 2]) -> Result<[Source; 2]> {
-    Ok([left.check()?, right.check()?])
+fn check(inputs: &[Input; 2]) -> Result<[Source; 2]> {
+    check_all(inputs)?.try_into().map_err(|_| Error::invalid("inputs", "others", "two"))
 }

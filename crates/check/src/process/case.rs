@@ -28,9 +28,15 @@ pub(crate) enum Task {
         offset: i64,
         lateness: i64,
     },
+    /// Duplicates are less than the horizon apart.
+    Within {
+        horizon: i64,
+        lateness: i64,
+    },
     Interval {
         lower: i64,
         upper: i64,
+        left_outer: bool,
     },
     Window {
         size: i64,
@@ -50,10 +56,15 @@ pub(crate) enum Call {
 }
 
 impl ProcessCase {
+    /// Whether rows may be cut into batches in any way, with the same answer.
+    pub(crate) fn may_be_cut(&self) -> bool {
+        self.inputs.iter().all(|spec| spec.cadence != Cadence::EveryBatch)
+    }
+
     /// A case, the same for the same bytes. Few bytes make a short one.
     pub fn from_bytes(bytes: &[u8]) -> Result<ProcessCase> {
         let u = &mut Unstructured::new(bytes);
-        let task = match u.int_in_range(0..=9)? {
+        let task = match u.int_in_range(0..=11)? {
             0..=4 => Task::Script,
             5 => Task::Pairs { timeout: small(u, 0, 60)? },
             6 => Task::Deduplicate {
@@ -61,9 +72,13 @@ impl ProcessCase {
                 offset: small(u, -50, 50)?,
                 lateness: *u.choose(&[0, 0, 7, i64::MAX])?,
             },
-            7 | 8 => {
+            7 => Task::Within {
+                horizon: if u.ratio(1, 10)? { i64::MAX } else { small(u, 1, 40)? },
+                lateness: *u.choose(&[0, 0, 7, i64::MAX])?,
+            },
+            8..=10 => {
                 let lower = small(u, -30, 20)?;
-                Task::Interval { lower, upper: lower + small(u, 0, 40)? }
+                Task::Interval { lower, upper: lower + small(u, 0, 40)?, left_outer: u.arbitrary()? }
             }
             _ => Task::Window { size: small(u, 1, 40)?, offset: small(u, -50, 50)? },
         };
@@ -76,12 +91,7 @@ impl ProcessCase {
                 let spec = spec(u, time)?;
                 Ok(Spec {
                     strategy: spec.strategy,
-                    // a batch is no event for a model that sees rows
-                    cadence: if spec.cadence == Cadence::EveryBatch {
-                        Cadence::EveryRow
-                    } else {
-                        spec.cadence
-                    },
+                    cadence: if u.ratio(1, 8)? { Cadence::EveryBatch } else { spec.cadence },
                     reactivation: spec.reactivation,
                     partitions: spec.partitions.min(3),
                     idle_timeout: spec.idle_timeout,
@@ -118,8 +128,7 @@ fn call(u: &mut Unstructured<'_>, inputs: &[Spec], maker: &mut Maker<'_>) -> Res
     Ok(match u.int_in_range(0..=19)? {
         0 => Call::Of(input, Op::MarkIdle(p)),
         1 => Call::Of(input, Op::MarkActive(p)),
-        // timers of the model take the lowest reading for none
-        2 | 3 => Call::All(Op::AdvanceClock(maker.reading(u)?.max(i64::MIN + 1))),
+        2 | 3 => Call::All(Op::AdvanceClock(maker.reading(u)?)),
         4 => Call::All(Op::EmitWatermarks),
         5 if u.ratio(1, 4)? => Call::Of(input, Op::FinishPartition(p)),
         6..=8 => {

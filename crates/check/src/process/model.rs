@@ -14,8 +14,8 @@
 use std::collections::BTreeMap;
 
 use highwater_oracle::{
-    Counters, Dedup, IntervalJoin, MAX, Merge, NONE, Op, Oracle, Pairs, Reactivation, Row, Side, Timers,
-    Value, Verdict, WindowJoin, Windows,
+    Counters, Dedup, DedupWithin, IntervalJoin, MAX, Merge, NONE, Op, Oracle, Pairs, Reactivation, Row, Side,
+    Timers, Value, Verdict, WindowJoin, Windows,
 };
 
 use super::case::{Call, ProcessCase, Task};
@@ -48,10 +48,17 @@ enum Job {
     Script(Script),
     /// Pairs, and the numbers of the rows that start or end something.
     Pairs(Pairs, Vec<u64>),
-    Deduplicate(Dedup),
-    /// A join, and the numbers of the rows of each side.
-    Interval(IntervalJoin, [Vec<u64>; 2]),
+    Deduplicate(Passing, [u64; 2]),
+    /// A join, the numbers of the rows of each side, and whether left rows without a partner are asked for.
+    Interval(IntervalJoin, [Vec<u64>; 2], bool),
     Window(WindowJoin, [Vec<u64>; 2]),
+}
+
+/// What lets first rows pass; how many have passed, and how many were duplicates, is counted beside it.
+#[derive(Clone)]
+enum Passing {
+    InWindow(Dedup),
+    Within(DedupWithin),
 }
 
 /// A row on its way.
@@ -82,10 +89,14 @@ impl Model {
             Task::Script => Job::Script(Script::default()),
             Task::Pairs { timeout } => Job::Pairs(Pairs::new(timeout), vec![]),
             Task::Deduplicate { size, offset, lateness } => {
-                Job::Deduplicate(Dedup::new(tumbling(size, offset), lateness))
+                let dedup = Dedup::new(tumbling(size, offset), lateness);
+                Job::Deduplicate(Passing::InWindow(dedup), [0, 0])
             }
-            Task::Interval { lower, upper } => {
-                Job::Interval(IntervalJoin::new(lower, upper), [vec![], vec![]])
+            Task::Within { horizon, lateness } => {
+                Job::Deduplicate(Passing::Within(DedupWithin::new(horizon, lateness)), [0, 0])
+            }
+            Task::Interval { lower, upper, left_outer } => {
+                Job::Interval(IntervalJoin::new(lower, upper), [vec![], vec![]], left_outer)
             }
             Task::Window { size, offset } => {
                 Job::Window(WindowJoin::new(tumbling(size, offset)), [vec![], vec![]])
@@ -119,11 +130,13 @@ impl Model {
         match call {
             Call::Push(batches) => {
                 for (input, partition, rows) in batches {
-                    // what is wrong with a call may be so without rows
-                    self.inputs[*input].apply(&Op::Push(*partition, vec![]))?;
                     for row in rows {
                         self.row(*input, *partition, row, answer)?;
                     }
+                    // what is wrong with a call may be so without rows
+                    self.inputs[*input].end_batch(*partition)?;
+                    self.tell(*input);
+                    self.advance(answer)?;
                 }
             }
             Call::Of(input, op) => {
@@ -153,7 +166,7 @@ impl Model {
         self.next[input] += 1;
         let oracle = &mut self.inputs[input];
         let before = accepted(oracle.counters(partition));
-        let out = oracle.apply(&Op::Push(partition, vec![row.clone()]))?;
+        let out = oracle.apply_row(partition, row)?;
         answer.rejected.extend(out.rejected.iter().map(|_| (input, id)));
         if let Some(time) = row.time
             && accepted(oracle.counters(partition)) > before
@@ -224,7 +237,10 @@ impl Model {
                     ("unmatched", counters.unmatched),
                 ]
             }
-            _ => vec![],
+            Job::Deduplicate(_, [passed, duplicates]) => {
+                vec![("passed", *passed), ("duplicates", *duplicates)]
+            }
+            Job::Interval(..) | Job::Window(..) => vec![],
         }
     }
 }
@@ -262,12 +278,20 @@ impl Job {
                 }
                 _ => {}
             },
-            Job::Deduplicate(dedup) => match dedup.push(key, time) {
-                Verdict::First => answer.results.push(vec![int(id)]),
-                Verdict::Duplicate => {}
-                Verdict::Late => answer.late.push((input, id, watermark)),
-            },
-            Job::Interval(join, ids) => {
+            Job::Deduplicate(passing, [passed, duplicates]) => {
+                let verdict = match passing {
+                    Passing::InWindow(dedup) => dedup.push(key, time),
+                    Passing::Within(dedup) => dedup.push(key, time),
+                };
+                match verdict {
+                    Verdict::First => answer.results.push(vec![int(id)]),
+                    Verdict::Duplicate => {}
+                    Verdict::Late => answer.late.push((input, id, watermark)),
+                }
+                *passed += u64::from(verdict == Verdict::First);
+                *duplicates += u64::from(verdict == Verdict::Duplicate);
+            }
+            Job::Interval(join, ids, left_outer) => {
                 ids[input].push(id);
                 let before = join.counters(side).dropped_late;
                 let joined = join.push(side, key, time);
@@ -276,6 +300,9 @@ impl Job {
                     [key.as_slice(), both.as_slice()].concat()
                 });
                 answer.results.extend(joined);
+                if *left_outer {
+                    answer.results.extend(alone(join, &ids[0]));
+                }
                 if join.counters(side).dropped_late > before {
                     answer.late.push((input, id, watermark));
                 }
@@ -299,8 +326,14 @@ impl Job {
                 let abandoned = pairs.advance(watermark);
                 answer.results.extend(abandoned.iter().map(|pair| pair_row(pair, ids)));
             }
-            Job::Deduplicate(dedup) => dedup.advance(watermark),
-            Job::Interval(join, _) => set_both(join.merge(), watermark),
+            Job::Deduplicate(Passing::InWindow(dedup), _) => dedup.advance(watermark),
+            Job::Deduplicate(Passing::Within(dedup), _) => dedup.advance(watermark),
+            Job::Interval(join, ids, left_outer) => {
+                set_both(join.merge(), watermark);
+                if *left_outer {
+                    answer.results.extend(alone(join, &ids[0]));
+                }
+            }
             Job::Window(join, ids) => {
                 set_both(join.merge(), watermark);
                 let joined = join.advance();
@@ -313,6 +346,12 @@ impl Job {
         }
         Ok(())
     }
+}
+
+/// Left rows for which no partner can come any more.
+fn alone(join: &mut IntervalJoin, ids: &[u64]) -> Vec<Vec<Value>> {
+    let result = |(key, left): (Vec<Value>, u64)| [key, vec![int(ids[left as usize]), Value::Null]].concat();
+    join.alone().into_iter().map(result).collect()
 }
 
 fn pair_row(pair: &highwater_oracle::Pair, ids: &[u64]) -> Vec<Value> {
@@ -381,7 +420,7 @@ impl Script {
     fn clock(&mut self, now: i64, watermark: i64, answer: &mut Answer) -> Result<(), String> {
         let mut done = Ok(());
         let mut timers = std::mem::take(&mut self.clock_timers);
-        timers.advance(now, |timers, time, key| {
+        timers.advance_clock(now, |timers, time, key| {
             std::mem::swap(timers, &mut self.clock_timers);
             done = done.clone().and(self.event(Event::Clock(time), key, watermark, answer).map(drop));
             std::mem::swap(timers, &mut self.clock_timers);

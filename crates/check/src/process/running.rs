@@ -46,8 +46,13 @@ pub(crate) fn build(case: &ProcessCase, threads: usize) -> Box<dyn Running> {
             let passed = deduplicate(of(0)).in_window(span(size), span(offset));
             Box::new(passed.allowed_lateness(span(lateness)).threads(threads).build().expect(text))
         }
-        Task::Interval { lower, upper } => {
+        Task::Within { horizon, lateness } => {
+            let passed = deduplicate(of(0)).within(span(horizon)).allowed_lateness(span(lateness));
+            Box::new(passed.threads(threads).build().expect(text))
+        }
+        Task::Interval { lower, upper, left_outer } => {
             let join = interval_join(of(0), of(1)).between(span(lower), span(upper));
+            let join = if left_outer { join.left_outer() } else { join };
             let join = join.left_columns(["id"]).right_columns(["id"]);
             Box::new(join.threads(threads).build().expect(text))
         }

@@ -4,6 +4,8 @@
 //! is it read ([`Input::read`]), so that text can be decoded in types that fit all inputs.
 
 mod binary;
+mod decode;
+mod exact;
 mod records;
 mod text;
 pub(crate) mod types;

@@ -8,6 +8,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
+use super::decode::{Decoding, Kind, json_text};
 use super::records::{Chunk, RecordReader, Splitter};
 use super::types::{self, Overrides};
 use super::{Batches, Mark, OpenOptions};
@@ -15,13 +16,6 @@ use crate::failure::{Failure, Outcome, plain};
 
 /// Rows that types are inferred from.
 const SAMPLE: usize = 1_000;
-
-/// The decoder of a text format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Csv { delimiter: u8 },
-    Ndjson,
-}
 
 /// A text input whose first rows have been looked at.
 pub(crate) struct TextInput {
@@ -31,6 +25,8 @@ pub(crate) struct TextInput {
     head: Option<Chunk>,
     /// The columns in the order of the file; type Null where no value was seen.
     schema: SchemaRef,
+    /// Columns whose type was not inferred.
+    given: Vec<String>,
 }
 
 impl TextInput {
@@ -58,12 +54,13 @@ impl TextInput {
                 let Ok((header, _)) = header else {
                     return Err(Failure::at(format_args!("{name}:{first_line}"), header_text(&plain(error))));
                 };
-                let text = all_text(&header);
-                return Err(locate(name, kind, records.splitter(), &text, head.as_ref(), plain(error)));
+                let text = Decoding::text(kind, &header, &header);
+                return Err(text.failure(name, records.splitter(), head.as_ref(), &error));
             }
         };
         refuse_duplicates(name, &schema)?;
-        TextInput { name: name.into(), kind, records, head, schema: Arc::new(schema) }.settle(options)
+        TextInput { name: name.into(), kind, records, head, schema: Arc::new(schema), given: vec![] }
+            .settle(options)
     }
 
     pub(crate) fn ndjson(
@@ -91,8 +88,15 @@ impl TextInput {
                 None => Failure::at(name, json_text(error)),
             }
         })?;
-        TextInput { name: name.into(), kind: Kind::Ndjson, records, head, schema: Arc::new(schema) }
-            .settle(options)
+        TextInput {
+            name: name.into(),
+            kind: Kind::Ndjson,
+            records,
+            head,
+            schema: Arc::new(schema),
+            given: vec![],
+        }
+        .settle(options)
     }
 
     pub(crate) fn schema(&self) -> &SchemaRef {
@@ -107,6 +111,10 @@ impl TextInput {
 
     /// Gives the columns the types of `--schema` and makes the time columns times.
     fn settle(mut self, options: &OpenOptions<'_>) -> Outcome<Self> {
+        self.given.extend(options.overrides.iter().map(|(name, _)| name.to_string()));
+        if options.time_unit.is_some() {
+            self.given.extend(options.times.iter().map(|name| name.to_string()));
+        }
         let mut fields = Vec::new();
         for field in self.schema.fields() {
             let data_type = match options.overrides.get(field.name()) {
@@ -159,11 +167,10 @@ impl TextInput {
     /// A column of the first rows as it is written.
     fn texts(&self, column: &str) -> Outcome<Vec<RecordBatch>> {
         let Some(head) = &self.head else { return Ok(Vec::new()) };
-        let text = all_text(&self.schema);
-        let wanted: SchemaRef = Arc::new(Schema::new(vec![Field::new(column, DataType::Utf8, true)]));
-        decode(self.kind, &text, &wanted, &head.bytes).map_err(|error| {
-            locate(&self.name, self.kind, self.records.splitter(), &text, Some(head), plain(error))
-        })
+        let wanted = Schema::new(vec![Field::new(column, DataType::Utf8, true)]);
+        let text = Decoding::text(self.kind, &self.schema, &wanted);
+        text.batches(&head.bytes)
+            .map_err(|error| text.failure(&self.name, self.records.splitter(), Some(head), &error))
     }
 
     /// Batches of the columns of `wanted`, which this input has, in the types that `wanted` says.
@@ -187,11 +194,9 @@ impl TextInput {
             Arc::new(Schema::new(self.schema.fields().iter().map(typed).collect::<Vec<_>>()));
         Ok(TextBatches {
             name: self.name,
-            kind: self.kind,
+            decoding: Decoding::new(self.kind, &file_schema, wanted, &self.given),
             records: self.records,
             head: self.head,
-            file_schema,
-            wanted,
             batch_rows,
             ready: Vec::new(),
             mark: from,
@@ -254,136 +259,16 @@ fn refuse_duplicates(name: &str, schema: &Schema) -> Outcome<()> {
     Ok(())
 }
 
-fn all_text(schema: &Schema) -> SchemaRef {
-    let text = |field: &Arc<Field>| Field::new(field.name(), DataType::Utf8, true);
-    Arc::new(Schema::new(schema.fields().iter().map(text).collect::<Vec<_>>()))
-}
-
 fn next_chunk(records: &mut RecordReader, name: &str, rows: usize) -> Outcome<Option<Chunk>> {
     records.next_chunk(rows).map_err(|error| Failure::at(format_args!("{name}:{}", records.line()), error))
-}
-
-/// Decodes whole records.
-fn decode(
-    kind: Kind,
-    file_schema: &SchemaRef,
-    wanted: &SchemaRef,
-    bytes: &[u8],
-) -> Result<Vec<RecordBatch>, arrow_schema::ArrowError> {
-    // Enough for any chunk: the decoder grows as rows come.
-    const ROWS: usize = 8_192;
-    let mut batches = Vec::new();
-    match kind {
-        Kind::Csv { delimiter } => {
-            let indices = wanted.fields().iter().map(|field| file_schema.index_of(field.name()));
-            let mut decoder = arrow_csv::ReaderBuilder::new(file_schema.clone())
-                .with_delimiter(delimiter)
-                .with_batch_size(ROWS)
-                .with_projection(indices.collect::<Result<_, _>>()?)
-                .build_decoder();
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                rest = &rest[decoder.decode(rest)?..];
-                if decoder.capacity() == 0 || rest.is_empty() {
-                    batches.extend(decoder.flush()?);
-                }
-            }
-        }
-        Kind::Ndjson => {
-            let mut decoder = arrow_json::ReaderBuilder::new(wanted.clone())
-                .with_coerce_primitive(true)
-                .with_batch_size(ROWS)
-                .build_decoder()?;
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                rest = &rest[decoder.decode(rest)?..];
-                batches.extend(decoder.flush()?);
-            }
-        }
-    }
-    Ok(batches)
-}
-
-/// The failure to read a chunk, at the line of the first record that cannot be read alone either.
-fn locate(
-    name: &str,
-    kind: Kind,
-    splitter: Splitter,
-    file_schema: &SchemaRef,
-    chunk: Option<&Chunk>,
-    whole: String,
-) -> Failure {
-    for (line, record) in chunk.into_iter().flat_map(|chunk| splitter.records(chunk)) {
-        if let Err(error) = decode(kind, file_schema, file_schema, record) {
-            let text = match kind {
-                Kind::Csv { .. } => csv_text(&plain(error), file_schema),
-                Kind::Ndjson => json_text(error),
-            };
-            return Failure::at(format_args!("{name}:{line}"), text);
-        }
-    }
-    Failure::at(name, whole)
-}
-
-/// Puts Arrow's words for a bad CSV value into ours, with the column's name and the way out.
-fn csv_text(text: &str, schema: &Schema) -> String {
-    let value_error = || {
-        let rest = text.strip_prefix("Error while parsing value '")?;
-        let (value, rest) = rest.split_once("' as type '")?;
-        let (data_type, rest) = rest.split_once("' for column ")?;
-        let (index, _) = rest.split_once(' ')?;
-        let column = schema.fields().get(index.parse::<usize>().ok()?)?.name();
-        Some(format!(
-            "column {column:?}: cannot read {value:?} as {data_type}; --schema gives a column another type"
-        ))
-    };
-    let time_error = || {
-        let (index, rest) = text.strip_prefix("Error parsing column ")?.split_once(' ')?;
-        let column = schema.fields().get(index.parse::<usize>().ok()?)?.name();
-        let (_, reason) = rest.split_once(": ")?;
-        Some(format!("column {column:?}: {}", plain(reason)))
-    };
-    let length_error = || {
-        let (_, rest) = text.split_once("incorrect number of fields for line ")?;
-        let (_, rest) = rest.split_once("expected ")?;
-        let (expected, got) = rest.split_once(" got ")?;
-        let got = got.strip_prefix("more than ").map_or_else(|| got.to_string(), |_| "more".to_string());
-        let columns = if got == "1" { "column" } else { "columns" };
-        Some(format!("the row has {got} {columns}, the header {expected}"))
-    };
-    let utf8_error = || {
-        let (_, field) =
-            text.strip_prefix("Encountered invalid UTF-8 data for line ")?.split_once("and field ")?;
-        let column = schema.fields().get(field.parse::<usize>().ok()?.checked_sub(1)?)?.name();
-        Some(format!("column {column:?}: the value is no UTF-8 text"))
-    };
-    utf8_error()
-        .or_else(value_error)
-        .or_else(time_error)
-        .or_else(length_error)
-        .unwrap_or_else(|| text.to_string())
-}
-
-fn json_text(error: impl std::fmt::Display) -> String {
-    // A record is decoded alone: where it stands in the file is said by others.
-    let text = plain(error).replace(" at line 1 column ", " at column ");
-    if text.contains("valid UTF-8") || text.contains("non-UTF-8") {
-        return "the line is no UTF-8 text".into();
-    }
-    if ["Not valid JSON", "Truncated record"].iter().any(|start| text.starts_with(start)) {
-        return format!("{text}; NDJSON has one whole object on each line");
-    }
-    text
 }
 
 /// Batches of a text input.
 pub(crate) struct TextBatches {
     name: String,
-    kind: Kind,
+    decoding: Decoding,
     records: RecordReader,
     head: Option<Chunk>,
-    file_schema: SchemaRef,
-    wanted: SchemaRef,
     batch_rows: usize,
     /// Decoded and not yet handed out, the next one last.
     ready: Vec<RecordBatch>,
@@ -406,16 +291,9 @@ impl Batches for TextBatches {
                     None => return Ok(None),
                 },
             };
-            self.ready = match decode(self.kind, &self.file_schema, &self.wanted, &chunk.bytes) {
-                Ok(batches) => batches,
-                Err(error) => {
-                    // CSV values are looked at in the columns that are read only; the place of those in the file's
-                    // schema is what the message needs.
-                    let schema = if self.kind == Kind::Ndjson { &self.wanted } else { &self.file_schema };
-                    let splitter = self.records.splitter();
-                    return Err(locate(&self.name, self.kind, splitter, schema, Some(&chunk), plain(error)));
-                }
-            };
+            self.ready = self.decoding.batches(&chunk.bytes).map_err(|error| {
+                self.decoding.failure(&self.name, self.records.splitter(), Some(&chunk), &error)
+            })?;
             self.mark = Mark { bytes: chunk.at, rows: self.rows };
             self.rows += self.ready.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
             self.ready.reverse();

@@ -119,7 +119,7 @@ pub(crate) fn number_type<'a>(mut texts: impl Iterator<Item = &'a str>) -> DataT
     if numbers.all(|number| number.parse::<i64>().is_ok()) { DataType::Int64 } else { DataType::Float64 }
 }
 
-fn chrono_utc() -> arrow_array::timezone::Tz {
+pub(super) fn chrono_utc() -> arrow_array::timezone::Tz {
     // The constant is a valid offset.
     UTC.parse().unwrap_or_else(|_| unreachable!("{UTC} is an offset"))
 }

@@ -1,7 +1,8 @@
 //! Timers, pairs, joins and deduplication, beyond what the golden traces pin.
 
 use highwater_oracle::{
-    Dedup, IntervalJoin, Joined, MAX, Pair, Pairs, Part, Side, Timers, Value, Verdict, WindowJoin, Windows,
+    Dedup, DedupWithin, IntervalJoin, Joined, MAX, Pair, Pairs, Part, Side, Timers, Value, Verdict,
+    WindowJoin, Windows,
 };
 
 use Side::{Left, Right};
@@ -49,6 +50,22 @@ fn timers_in_the_past_wait_for_an_advance() {
     timers.register(&key(1), MAX);
     assert_eq!(advance(&mut timers, MAX - 1), []);
     assert_eq!(advance(&mut timers, MAX), [(MAX, 1)]);
+}
+
+/// As a watermark the lowest number says that nobody has spoken; a clock that shows it shows a time.
+#[test]
+fn the_lowest_reading_of_a_clock_is_one() {
+    let timers = || {
+        let mut timers = Timers::new();
+        timers.register(&key(1), i64::MIN);
+        timers
+    };
+    assert_eq!(advance(&mut timers(), i64::MIN), []);
+    let (mut timers, mut fired) = (timers(), 0);
+    timers.advance_clock(i64::MIN, |_, _, _| fired += 1);
+    timers.register(&key(1), i64::MIN);
+    timers.advance_clock(i64::MIN, |_, _, _| fired += 1);
+    assert_eq!((fired, timers.len()), (1, 1), "a reading that is shown again is no advance");
 }
 
 #[test]
@@ -127,6 +144,37 @@ fn rows_behind_the_merged_watermark_are_dropped_and_counted() {
 }
 
 #[test]
+fn a_left_row_is_alone_when_every_partner_would_be_late() {
+    let mut join = IntervalJoin::new(-5, 10);
+    for (side, k, time) in [(Left, 1, 20), (Left, 2, 19), (Left, 1, 18), (Right, 2, 29)] {
+        join.push(side, &key(k), time);
+    }
+    // left 1 has found right 0; the others have until 30 and 28
+    let alone = |join: &mut IntervalJoin| {
+        join.alone().into_iter().map(|(key, row)| (key[0].clone(), row)).collect::<Vec<_>>()
+    };
+    join.merge().set(0, 29);
+    join.merge().set(1, 27);
+    assert_eq!(alone(&mut join), []);
+    join.merge().set(1, 28);
+    assert_eq!(alone(&mut join), [(Value::Int(1), 2)]);
+    join.merge().finish(0);
+    join.merge().finish(1);
+    assert_eq!(alone(&mut join), [(Value::Int(1), 0)]);
+    assert_eq!(alone(&mut join), []);
+    // partners would be 2 to 1 earlier: late by now, though the row is not
+    let mut join = IntervalJoin::new(-2, -1);
+    join.merge().set(0, 9);
+    join.merge().set(1, 9);
+    join.push(Left, &key(1), 10);
+    assert_eq!(alone(&mut join), [(Value::Int(1), 0)]);
+    // there is no time before the lowest
+    let mut join = IntervalJoin::new(-2, -1);
+    join.push(Left, &key(1), i64::MIN);
+    assert_eq!(alone(&mut join), [(Value::Int(1), 0)]);
+}
+
+#[test]
 fn rows_of_one_window_are_joined_when_it_is_due() {
     let mut join = WindowJoin::new(Windows::Aligned { size: 10, slide: 5, offset: 0 });
     for (side, k, time) in [(Left, 1, 7), (Right, 1, 3), (Right, 1, 9), (Right, 2, 8), (Left, 1, 0)] {
@@ -183,4 +231,29 @@ fn the_first_row_of_a_key_in_a_window_is_kept() {
 #[should_panic(expected = "a row must lie in exactly one window")]
 fn deduplication_needs_one_window() {
     Dedup::new(Windows::Aligned { size: 10, slide: 5, offset: 0 }, 0);
+}
+
+#[test]
+fn the_first_row_of_a_key_within_a_horizon_is_kept() {
+    let mut dedup = DedupWithin::new(10, 5);
+    assert_eq!(dedup.push(&key(1), 100), Verdict::First);
+    for (time, verdict) in [(91, Verdict::Duplicate), (90, Verdict::First), (109, Verdict::Duplicate)] {
+        assert_eq!(dedup.push(&key(1), time), verdict, "{time}");
+    }
+    // 119 is less than ten from 110, which has passed, and 110 from nothing that has
+    assert_eq!(dedup.push(&key(1), 110), Verdict::First);
+    assert_eq!(dedup.push(&key(1), 119), Verdict::Duplicate);
+    assert_eq!(dedup.push(&key(2), 119), Verdict::First);
+    // 90 is forgotten at 90 + 9 + 5, and so is what a row at 99 might repeat: one at 90 could have passed
+    dedup.advance(103);
+    assert_eq!(dedup.push(&key(3), 98), Verdict::Late);
+    assert_eq!(dedup.push(&key(3), 99), Verdict::First);
+    assert_eq!(dedup.len(), 5);
+    dedup.advance(104);
+    assert_eq!(dedup.push(&key(1), 82), Verdict::Late);
+    assert_eq!(dedup.push(&key(1), 92), Verdict::Duplicate, "of 100");
+    assert_eq!(dedup.len(), 4);
+    dedup.advance(MAX);
+    assert!(dedup.is_empty());
+    assert_eq!(dedup.push(&key(1), MAX), Verdict::Late);
 }
