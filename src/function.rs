@@ -17,7 +17,7 @@ pub struct WindowContext {
     pub firing: Firing,
     /// How often this key's window has fired before.
     pub number: u32,
-    /// The merged watermark.
+    /// The merged watermark that made it fire, or that its row was judged by.
     pub watermark: i64,
 }
 

@@ -255,6 +255,59 @@ fn window_functions_get_all_rows_and_their_failure_undoes_the_call() {
     assert_eq!(all, ["0-10 a=1 on_time 0", "0-10 a=4 on_time 0", "0-10 a=8 on_time 0", "0-10 b=2 on_time 0"]);
 }
 
+/// The watermark that a window fires at.
+#[derive(Debug)]
+struct Reached;
+
+impl WindowFunction for Reached {
+    fn output(&self, _: &Schema) -> Result<Vec<Field>, String> {
+        Ok(vec![Field::new("found", DataType::Int64, false)])
+    }
+    fn call(&self, window: &WindowContext, _: &RecordBatch) -> Result<RecordBatch, String> {
+        let watermark: ArrayRef = Arc::new(Int64Array::from(vec![window.watermark]));
+        RecordBatch::try_from_iter([("found", watermark)]).map_err(|error| error.to_string())
+    }
+}
+
+#[test]
+fn what_a_firing_says_does_not_depend_on_which_keys_are_looked_at_together() {
+    let keys = ["a", "b", "c", "d", "e", "f"];
+    let mut all: Vec<(i64, &str, i64)> = keys.iter().map(|key| (1, *key, 0)).collect();
+    all.extend([(12, "z", 0), (25, "z", 0), (40, "z", 0)]);
+    all.extend(keys.iter().map(|key| (50, *key, 0)));
+    // [0, 10) is due at 9, which the watermark passes with the row at 12: it is 11 then. [10, 20) and [20, 30) of z see 24 and 39
+    let mut expected: Vec<String> = keys.iter().map(|key| format!("0-10 {key}=11 on_time 0")).collect();
+    expected.extend(["10-20 z=24 on_time 0".into(), "20-30 z=39 on_time 0".into()]);
+    // the rows at 50 bring it to 49
+    expected.push("40-50 z=49 on_time 0".into());
+    for threads in [1, 2, 3, 8] {
+        for cut in [1, 4, all.len()] {
+            let window = Window::tumbling(MS(10));
+            let mut operator = keyed(window).process(Reached).threads(threads).build().unwrap();
+            let got: Vec<String> = all.chunks(cut).flat_map(|rows| push(&mut operator, rows)).collect();
+            assert_eq!(got, expected, "{threads} threads, {cut} rows a call");
+        }
+    }
+}
+
+#[test]
+fn how_often_a_window_fires_early_does_not_depend_on_which_keys_are_looked_at_together() {
+    let keys = ["a", "b", "c", "d", "e", "f"];
+    let mut all: Vec<(i64, &str, i64)> = keys.iter().map(|key| (0, *key, 0)).collect();
+    // three jumps of less than ten thousand: at each of 1 to 17,999 the six fire
+    all.extend([(6_000, "z", 0), (12_000, "z", 0), (18_000, "z", 0)]);
+    for threads in [1, 2, 3, 8] {
+        let trigger = Trigger::early_event_time(MS(1));
+        let builder = builder(Window::tumbling(MS(100_000))).trigger(trigger).threads(threads);
+        let got = push(&mut builder.build().unwrap(), &all);
+        for key in keys {
+            let of_key = format!(" {key}=");
+            let count = got.iter().filter(|line| line.contains(&of_key)).count();
+            assert_eq!(count, 17_999, "{key}, {threads} threads");
+        }
+    }
+}
+
 #[test]
 fn limits_and_overflow_leave_sessions_as_they_were() {
     let limits = Limits { max_keys: 2, ..Limits::default() };
