@@ -472,15 +472,8 @@ impl Fired {
                 counts.windows += fired.iter().filter(|fired| fired.firing == Firing::OnTime).count() as u64;
             }
             Fired::Keyed(fired) => {
-                let results = || fired.entries.iter().map(|e| e.order).filter(|order| order.result);
-                results().for_each(|order| add(order.firing, 1));
-                let on_time = results().filter(|order| order.firing == Firing::OnTime);
-                // windows of rows that are counted are each key's own, and fire at a row of their own
-                let mut windows: Vec<_> =
-                    on_time.map(|order| (order.last, order.first, order.arrival)).collect();
-                windows.sort_unstable();
-                windows.dedup();
-                counts.windows += windows.len() as u64;
+                fired.results().for_each(|order| add(order.firing, 1));
+                counts.windows += fired.windows();
             }
         }
     }

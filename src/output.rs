@@ -267,8 +267,9 @@ impl Assembler {
         (keys, interner): (&KeyColumns, &Interner),
         workers: &Workers,
     ) -> Result<Vec<RecordBatch>> {
-        let workers = workers.worth(fired.entries.len());
-        let batches = workers.map_each(batches(&fired.entries).collect(), |entries| {
+        let entries = fired.entries();
+        let workers = workers.worth(entries.len());
+        let batches = workers.map_each(batches(&entries).collect(), |entries| {
             let slots: Vec<u32> = entries.iter().map(|entry| entry.at).collect();
             let accumulators: Vec<_> = fired.accumulators.iter().map(|all| all.gather(&slots)).collect();
             let (keys, lines) = self.entry_lines(entries, keys, interner, |_| 1)?;
@@ -288,7 +289,7 @@ impl Assembler {
         interner: &Interner,
     ) -> Result<Vec<RecordBatch>> {
         let mut made = Vec::new();
-        for entries in batches(&fired.entries) {
+        for entries in batches(&fired.entries()) {
             let rows: Vec<&RecordBatch> =
                 entries.iter().map(|entry| &fired.rows[entry.at as usize]).collect();
             let values = arrow_select::concat::concat_batches(schema, rows.iter().copied())?;
@@ -304,7 +305,7 @@ impl Assembler {
     /// What the rows of some firings say, each as often as `rows` says of its place.
     fn entry_lines<'a>(
         &self,
-        entries: &[Emission],
+        entries: &[&Emission],
         keys: &'a KeyColumns,
         interner: &Interner,
         rows: impl Fn(usize) -> usize,
@@ -313,7 +314,7 @@ impl Assembler {
         let (mut lines, mut group) = (Lines::new(self, entries.len()), 0);
         for (place, entry) in entries.iter().enumerate() {
             let window = |entry: &Emission| (entry.start, entry.end, entry.firing, !entry.order.result);
-            if place > 0 && window(entry) != window(&entries[place - 1]) {
+            if place > 0 && window(entry) != window(entries[place - 1]) {
                 group += 1;
             }
             let rows = rows(place);
@@ -455,12 +456,12 @@ impl Lines {
 }
 
 /// Firings in batches of a handy size; those of a window are in one if they fit.
-fn batches(entries: &[Emission]) -> impl Iterator<Item = &[Emission]> {
+fn batches<'a, 'e>(entries: &'a [&'e Emission]) -> impl Iterator<Item = &'a [&'e Emission]> {
     let window = |entry: &Emission| (entry.start, entry.end, entry.firing);
     let mut rest = entries;
     std::iter::from_fn(move || {
         let len = rest.len().min(BATCH_ROWS);
-        let last = rest.get(len.checked_sub(1)?).map(window);
+        let last = rest.get(len.checked_sub(1)?).map(|entry| window(entry));
         let more = rest[len..].iter().take_while(|entry| Some(window(entry)) == last).count();
         let (batch, behind) = rest.split_at(len + more.min(MAX_ROWS));
         rest = behind;

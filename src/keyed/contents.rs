@@ -48,6 +48,21 @@ impl Pending {
         self.last = row;
     }
 
+    /// Adds the slot of a row that [`push_block`](Pending::push_block) adds soon.
+    #[inline]
+    pub(crate) fn push_slot(&mut self, slot: u32) {
+        self.slots.push(slot);
+    }
+
+    /// Adds rows that lie behind the last one.
+    pub(crate) fn push_block(&mut self, block: Block) {
+        match self.blocks.last_mut() {
+            Some(last) if last.start == block.start => last.rows |= block.rows,
+            _ => self.blocks.push(block),
+        }
+        self.last = block.end() - 1;
+    }
+
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
         self.slots.clear();

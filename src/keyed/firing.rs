@@ -183,6 +183,7 @@ impl Working<'_> {
         }
     }
 
+    #[inline]
     fn emission(&mut self, id: u32, firing: Firing, cause: Cause) -> Emission {
         let Pane { first, last, .. } = *self.shard.panes.get(id);
         let Past { key, number, created } = self.shard.panes.past(id);
@@ -223,11 +224,13 @@ impl Working<'_> {
     }
 
     /// Notes down that the contents of a slot are a result, and what it replaces.
-    fn emit_slot(&mut self, id: u32, slot: u32, emission: Emission) {
+    #[inline]
+    fn emit_slot(&mut self, id: u32, slot: u32, mut emission: Emission) {
         if self.spec.retracts() {
             self.retract(id, &emission);
         }
-        self.emitted.entries.push(Emission { origin: Origin::Slot(slot), ..emission });
+        emission.origin = Origin::Slot(slot);
+        self.emitted.entries.push(emission);
     }
 
     /// Takes back what a pane has given, and notes that it gives something new.

@@ -18,6 +18,7 @@ mod shard;
 mod timers;
 mod work;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -25,8 +26,8 @@ use arrow_schema::Schema;
 
 pub(crate) use assign::{Assigner, Gaps};
 use contents::append;
-pub(crate) use emission::Emission;
 use emission::Emitted;
+pub(crate) use emission::{Emission, Order};
 use pane::Pane;
 pub(crate) use shard::Shard;
 use work::{Arrivals, Judgement, Working};
@@ -36,7 +37,7 @@ use crate::block::Block;
 use crate::builder::Parts;
 use crate::error::{Error, Result};
 use crate::evictor::{EvictorRule, KeepRule};
-use crate::fire::{LateFiring, ResultMode};
+use crate::fire::{Firing, LateFiring, ResultMode};
 use crate::function::WindowFunction;
 use crate::input::Source;
 use crate::key::{BatchKeys, Codes, Interner};
@@ -214,8 +215,9 @@ impl Ladder {
 /// All that a call has fired, from every shard.
 #[derive(Debug, Default)]
 pub(crate) struct Fired {
-    /// In order.
-    pub(crate) entries: Vec<Emission>,
+    entries: Vec<Emission>,
+    /// The order of the entries, by their number.
+    order: Vec<u32>,
     pub(crate) accumulators: Vec<Box<dyn Accumulator>>,
     pub(crate) rows: Vec<RecordBatch>,
 }
@@ -307,7 +309,7 @@ impl Keyed {
             judgement.dropped.sort_unstable_by_key(|judged| judged.row);
             output.late.extend(passage.late(&judgement.dropped, &parts.source)?);
         }
-        Ok(Fired::of(emitted, &parts.inputs, &ladder))
+        Ok(Fired::of(emitted, &ladder))
     }
 
     /// Fires what is due at a watermark that has moved without rows, and then what has waited for the clock.
@@ -316,7 +318,7 @@ impl Keyed {
         let call = Call { spec: &self.spec, inputs: &parts.inputs, ladder: &ladder, source: &parts.source };
         let emitted =
             self.shards.iter_mut().map(|shard| Working::new(call, shard).finish(watermark, clock_passed));
-        Ok(Fired::of(emitted.collect::<Result<_>>()?, &parts.inputs, &ladder))
+        Ok(Fired::of(emitted.collect::<Result<_>>()?, &ladder))
     }
 
     /// Makes batches of what has fired.
@@ -376,23 +378,51 @@ impl Rung {
 }
 
 impl Fired {
+    /// What is fired, in order.
+    pub(crate) fn entries(&self) -> Vec<&Emission> {
+        self.order.iter().map(|&place| &self.entries[place as usize]).collect()
+    }
+
+    /// What is a result, in no particular order.
+    pub(crate) fn results(&self) -> impl Iterator<Item = &Order> {
+        self.entries.iter().map(|entry| &entry.order).filter(|order| order.result)
+    }
+
+    /// How many windows have fired on time, counted once for all keys. Windows of rows that are counted are each key's own, and
+    /// fire at a row of their own.
+    pub(crate) fn windows(&self) -> u64 {
+        let window = |order: &Order| (order.last, order.first, order.arrival);
+        // the results of a window come one after the other, or with those of others that end with it
+        let entries = self.entries();
+        let together = entries.chunk_by(|one, other| one.order.lead == other.order.lead).map(|together| {
+            let orders = together.iter().map(|entry| &entry.order);
+            let on_time = orders.filter(|order| order.result && order.firing == Firing::OnTime);
+            match together.len() {
+                1 => on_time.count(),
+                _ => on_time.map(window).collect::<BTreeSet<_>>().len(),
+            }
+        });
+        together.sum::<usize>() as u64
+    }
+
     /// What all shards have fired, in order.
-    fn of(emitted: Vec<Emitted>, inputs: &Inputs, ladder: &Ladder) -> Self {
-        let mut fired = Fired { accumulators: inputs.empty(), ..Fired::default() };
-        for Emitted { entries, accumulators, rows, .. } in emitted {
-            let before = match rows.is_empty() {
-                true => fired.accumulators.first().map_or(0, |all| all.len()),
-                false => fired.rows.len(),
+    fn of(emitted: Vec<Emitted>, ladder: &Ladder) -> Self {
+        let mut emitted = emitted.into_iter();
+        let first = emitted.next().unwrap_or_default();
+        let Emitted { mut entries, mut accumulators, mut rows, .. } = first;
+        for more in emitted {
+            let before = match more.rows.is_empty() {
+                true => accumulators.first().map_or(0, |all| all.len()),
+                false => rows.len(),
             };
-            fired.entries.extend(entries.into_iter().map(|mut entry| {
+            entries.extend(more.entries.into_iter().map(|mut entry| {
                 entry.at += before as u32;
                 entry
             }));
-            append(&mut fired.accumulators, &accumulators);
-            fired.rows.extend(rows);
+            append(&mut accumulators, &more.accumulators);
+            rows.extend(more.rows);
         }
         // entries are large, and seldom need more than the first word of their order
-        let mut entries = std::mem::take(&mut fired.entries);
         let mut places: Vec<(i64, u32)> = entries.iter().map(|entry| entry.order.lead).zip(0..).collect();
         places.sort_unstable();
         for same in places.chunk_by_mut(|(lead, _), (other, _)| lead == other).filter(|same| same.len() > 1) {
@@ -403,7 +433,7 @@ impl Fired {
             }
             same.sort_unstable_by_key(|&(_, place)| (entries[place as usize].order, place));
         }
-        fired.entries.extend(places.iter().map(|(_, place)| entries[*place as usize].clone()));
-        fired
+        let order = places.into_iter().map(|(_, place)| place).collect();
+        Fired { entries, order, accumulators, rows }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::timers::Timers;
 use crate::fire::Firing;
-use crate::watermark::END;
 
 /// No pane, no slot.
 pub(crate) const NOTHING: u32 = u32::MAX;
@@ -215,16 +214,10 @@ impl Panes {
         }
     }
 
-    /// The pane of a key that starts last, and whether it is the only one.
+    /// The pane at home with a key, if none of the key starts after it.
     #[inline]
-    pub(crate) fn latest(&mut self, key: u32) -> Option<(&mut Pane, bool)> {
-        let home = self.homes.get_mut(key as usize)?;
-        let only = home.crowd == NOTHING;
-        match home.latest {
-            NOTHING => None,
-            latest if latest == key => Some((home, only)),
-            latest => Some((&mut self.others[split(latest).1], only)),
-        }
+    pub(crate) fn latest_at_home(&mut self, key: u32) -> Option<&mut Pane> {
+        self.homes.get_mut(key as usize).filter(|home| home.latest == key)
     }
 
     /// Looks at the homes of these keys. Rows are then taken one after the other, each as soon as its pane has come from memory;
@@ -302,7 +295,7 @@ impl Panes {
         (self.others.len() as u32 - 1) | OTHER
     }
 
-    /// A pane is gone. Before another one comes, keys that had several are to be [thinned out](Panes::thin_out).
+    /// A pane is gone; its time is not, for that will be passed over. Before another one comes, keys that had several are to be [thinned out](Panes::thin_out).
     pub(crate) fn remove(&mut self, id: u32) {
         let pane = self.get_mut(id);
         (pane.slot, pane.changed) = (NOTHING, false);
@@ -317,7 +310,6 @@ impl Panes {
         }
         self.len -= 1;
         self.take_story(id);
-        self.set_time(id, END);
     }
 
     /// Takes panes that are gone out of the lists of their keys.

@@ -7,8 +7,10 @@ use std::ops::Range;
 
 use super::contents::Contents;
 use super::pane::{Fill, Panes};
-use super::work::{Row, Taken, Working};
+use super::work::{Arrivals, Judgement, Row, Taken, Working};
+use crate::block::Block;
 use crate::state::BatchRows;
+use crate::watermark::NONE;
 
 /// The last tick of the session that a row would have for itself: the end of time if its end cannot be said in 64 bits.
 fn last_tick(time: i64, gap: i64) -> i64 {
@@ -26,26 +28,47 @@ impl Panes {
 }
 
 impl Working<'_> {
-    /// Takes a row that does nothing but make the latest session of its key longer, if it is one. Most rows are.
-    #[inline]
-    pub(crate) fn extend_session(&mut self, row: usize, key: u32, time: i64, gap: i64) -> bool {
-        let watermark = self.watermark;
-        let Some((pane, only)) = self.shard.panes.latest(key) else { return false };
-        let last = last_tick(time, gap);
-        // a row behind the start does not touch what lies before
-        let begins = time >= pane.first || only && pane.first <= last.saturating_add(1);
-        // one that has not been reached has nothing to do before
-        if !begins || time > pane.last.saturating_add(1) || pane.last <= watermark || pane.frozen {
-            return false;
+    /// Takes rows of one block. Most of them do nothing but make the latest session of their key longer, and are done with
+    /// here: a session that has not been reached by the watermark has nothing to do before.
+    pub(crate) fn session_rows(
+        &mut self,
+        block: &Block,
+        keys: &[u32],
+        (batch, rows): (&Arrivals<'_>, &BatchRows<'_>),
+        judgement: &mut Judgement,
+    ) {
+        let mut taken = 0;
+        for (row, &key) in block.iter().zip(keys) {
+            let (time, watermark) = (rows.times[row], batch.watermarks[row]);
+            let last = last_tick(time, batch.gaps.of(row));
+            if let Some(pane) = self.shard.panes.latest_at_home(key)
+                && (pane.first..=pane.last.saturating_add(1)).contains(&time)
+                && pane.last > watermark
+                && !pane.frozen
+            {
+                pane.last = pane.last.max(last);
+                pane.fill = Fill::News;
+                taken |= 1 << (row - block.start);
+                self.pending.push_slot(pane.slot);
+                judgement.counts.late_taken += u64::from(time <= watermark && watermark != NONE);
+                continue;
+            }
+            self.extended(block.start, &mut taken, judgement);
+            self.row(row, key, (batch, rows), judgement);
         }
-        (pane.first, pane.last) = (pane.first.min(time), pane.last.max(last));
-        pane.fill = Fill::News;
-        self.pending.push(row, pane.slot);
-        true
+        self.extended(block.start, &mut taken, judgement);
     }
 
-    /// A row of a session. Not inlined, so that the loop over rows that need no more than the above is a small one.
-    #[inline(never)]
+    /// Notes the rows of a block that have made sessions longer.
+    fn extended(&mut self, start: usize, taken: &mut u64, judgement: &mut Judgement) {
+        let rows = std::mem::take(taken);
+        if rows != 0 {
+            self.pending.push_block(Block { start, rows });
+            judgement.counts.taken += u64::from(rows.count_ones());
+        }
+    }
+
+    /// A row of a session.
     pub(crate) fn session_row(&mut self, row: Row, gap: i64, rows: &BatchRows<'_>) -> Taken {
         let (first, last) = (row.time, last_tick(row.time, gap));
         while let Some(id) = self.due_session(row.key, first, last) {

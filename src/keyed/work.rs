@@ -126,27 +126,37 @@ impl<'a> Working<'a> {
                 let keys = &slots[from..from + block.len()];
                 from += keys.len();
                 self.shard.panes.touch(keys);
+                if self.extends {
+                    self.session_rows(block, keys, (batch, &rows), &mut judgement);
+                    continue;
+                }
                 for (row, &key) in block.iter().zip(keys) {
-                    let (time, watermark) = (rows.times[row], batch.watermarks[row]);
-                    self.watermark = watermark;
-                    if self.extends && self.extend_session(row, key, time, batch.gaps.of(row)) {
-                        judgement.counts.taken += 1;
-                        judgement.counts.late_taken += u64::from(self.passed(time));
-                        continue;
-                    }
-                    let arrival = rows.first_arrival + row as u64;
-                    let delta = batch.deltas.and_then(|deltas| deltas[row]);
-                    let row = Row { row, key, time, arrival, delta };
-                    let taken = match self.spec.assigner.is_session() {
-                        true => self.session_row(row, batch.gaps.of(row.row), &rows),
-                        false => self.aligned_row(row, &rows),
-                    };
-                    judgement.note(taken, row, watermark, self.spec.knows_late());
+                    self.row(row, key, (batch, &rows), &mut judgement);
                 }
             }
         }
         self.flush(&rows);
         judgement
+    }
+
+    /// Takes in one row. Not inlined, so that the loop over sessions that only get longer stays a small one.
+    #[inline(never)]
+    pub(crate) fn row(
+        &mut self,
+        row: usize,
+        key: u32,
+        (batch, rows): (&Arrivals<'_>, &BatchRows<'_>),
+        judgement: &mut Judgement,
+    ) {
+        self.watermark = batch.watermarks[row];
+        let (time, arrival) = (rows.times[row], rows.first_arrival + row as u64);
+        let delta = batch.deltas.and_then(|deltas| deltas[row]);
+        let row = Row { row, key, time, arrival, delta };
+        let taken = match self.spec.assigner.is_session() {
+            true => self.session_row(row, batch.gaps.of(row.row), rows),
+            false => self.aligned_row(row, rows),
+        };
+        judgement.note(taken, row, self.watermark, self.spec.knows_late());
     }
 
     /// Ends the call at a watermark: what is due fires, and all that has fired is fetched.
@@ -261,7 +271,6 @@ impl<'a> Working<'a> {
     }
 
     /// A row of aligned, global or counted windows. Returns whether any window took it, and whether all did.
-    #[inline(never)]
     fn aligned_row(&mut self, row: Row, rows: &BatchRows<'_>) -> Taken {
         let mut windows = std::mem::take(&mut self.windows);
         self.spec.assigner.windows(row.time, &mut windows);

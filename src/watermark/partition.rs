@@ -84,14 +84,18 @@ impl Before {
         match self {
             Before::Constant(watermark) => vec![*watermark; times.len()],
             Before::Each(watermarks) => watermarks.clone(),
-            Before::RunningMax { max, lag } => times
-                .iter()
-                .scan(*max, |max, &time| {
-                    let before = lag.watermark(*max);
-                    *max = time.max(*max);
-                    Some(before)
-                })
-                .collect(),
+            Before::RunningMax { max, lag } => {
+                let mut max = *max;
+                let highest = times.iter().map(|&time| {
+                    let before = max;
+                    max = time.max(max);
+                    before
+                });
+                let mut before: Vec<i64> = highest.collect();
+                // a loop of its own, for here no row has to wait for the one before it
+                before.iter_mut().for_each(|before| *before = lag.watermark(*before));
+                before
+            }
         }
     }
 }
