@@ -25,6 +25,7 @@ use crate::time::TimeDelta;
 use crate::trigger::Trigger;
 use crate::watermark::{Cadence, Reactivation, WatermarkStrategy};
 use crate::window::Window;
+use crate::workers::Workers;
 
 /// How much an operator may hold. Reaching a limit is [`Error::LimitReached`]; the call that would have passed it does
 /// nothing.
@@ -200,12 +201,14 @@ impl WindowOperatorBuilder {
         self.input = self.input.alignment(partitions, max_drift);
         self
     }
-    /// How many partitions there are; by default one. Each is held to have rows to come until it is finished or idle.
+    /// How many partitions there are; by default one, at most 2^20. Each is held to have rows to come until it is finished or
+    /// idle.
     pub fn partitions(mut self, partitions: usize) -> Self {
         self.input = self.input.partitions(partitions);
         self
     }
-    /// How many threads [`WindowOperator::push_all`] may use; by default one. The answer is the same.
+    /// How many threads [`WindowOperator::push_all`] may use; by default one, at most 4,096. The answer is the
+    /// same.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -266,9 +269,7 @@ impl WindowOperatorBuilder {
         let window =
             self.window.as_ref().ok_or_else(|| missing("window", "for instance Window::tumbling"))?;
         let (inputs, outputs) = self.build_aggregates()?;
-        if self.threads == 0 {
-            return Err(Error::invalid("threads", 0, "one or more"));
-        }
+        Workers::check(self.threads)?;
         let kind = self.build_kind(&source, window, lateness)?;
         let top = self.build_top(&kind, window, &outputs)?;
         let columns = Columns { retraction: self.result_mode == ResultMode::Retract, ..self.columns };

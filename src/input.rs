@@ -14,6 +14,9 @@ use crate::output::{LATE_WATERMARK, bound_type};
 use crate::time::{TickConverter, TickUnit, TimeDelta};
 use crate::watermark::{Cadence, IdleTimer, PartitionWatermark, Reactivation, WatermarkStrategy};
 
+/// More than any source has, and few enough to keep a watermark for each.
+const MAX_PARTITIONS: usize = 1 << 20;
+
 /// Describes what an operator reads: the schema, which column is the event time, the keys, and how watermarks follow from
 /// the rows. Checked against the schema when an operator is built.
 ///
@@ -127,7 +130,8 @@ impl Input {
         self.alignment.push((partitions.into_iter().collect(), max_drift.into()));
         self
     }
-    /// How many partitions there are; by default one. Each is held to have rows to come until it is finished or idle.
+    /// How many partitions there are; by default one, at most 2^20. Each is held to have rows to come until it is finished or
+    /// idle.
     pub fn partitions(mut self, partitions: usize) -> Self {
         self.partitions = partitions;
         self
@@ -161,8 +165,8 @@ impl Input {
         let time_type = bound_type(schema.field(event_time.column).data_type());
         let idle_timeout =
             self.idle_timeout.map(|timeout| ticks.tolerance("idle_timeout", timeout)).transpose()?;
-        if self.partitions == 0 {
-            return Err(Error::invalid("partitions", 0, "one or more"));
+        if !(1..=MAX_PARTITIONS).contains(&self.partitions) {
+            return Err(Error::invalid("partitions", self.partitions, format!("one to {MAX_PARTITIONS}")));
         }
         Ok(Source {
             keys: KeyColumns::new(schema, keys)?,

@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 /// Work on fewer slots than this is not worth telling another thread of.
 const WORTH_SHARING: usize = if cfg!(test) { 64 } else { 4_096 };
 
+/// More than any machine has use for, and few enough for a shard each.
+const MAX_THREADS: usize = 1 << 12;
+
 /// Nobody but the caller.
 static ALONE: Workers = Workers(None);
 
@@ -18,6 +21,14 @@ static ALONE: Workers = Workers(None);
 pub(crate) struct Workers(Option<Arc<ThreadPool>>);
 
 impl Workers {
+    /// Whether there can be so many threads.
+    pub(crate) fn check(threads: usize) -> Result<()> {
+        match threads {
+            1..=MAX_THREADS => Ok(()),
+            _ => Err(Error::invalid("threads", threads, format!("one to {MAX_THREADS}"))),
+        }
+    }
+
     pub(crate) fn new(threads: usize) -> Result<Self> {
         if threads == 1 {
             return Ok(Workers(None));

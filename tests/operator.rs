@@ -225,7 +225,14 @@ fn specifications_are_refused_in_words() {
     assert!(text.contains("\"count\""), "two columns of one name: {text}");
     let text = refused(builder(&first).idle_timeout(TimeDelta::ZERO));
     assert!(text.contains("0"), "{text}");
-    assert!(refused(builder(&first).partitions(0)).starts_with("partitions"));
+    for given in [0, (1 << 20) + 1, usize::MAX] {
+        let text = refused(builder(&first).partitions(given));
+        assert_eq!(text, format!("partitions: {given} is not allowed: one to 1048576"));
+    }
+    for given in [0, 4_097, usize::MAX] {
+        let text = refused(builder(&first).threads(given));
+        assert_eq!(text, format!("threads: {given} is not allowed: one to 4096"));
+    }
     assert!(refused(WindowOperator::builder(first.schema())).starts_with("event_time"));
 }
 

@@ -23,9 +23,6 @@ use crate::workers::Workers;
 /// Results of a call are spread over batches of at most this many rows.
 const MAX_ROWS: usize = if cfg!(test) { 64 } else { 1 << 18 };
 
-/// More than any machine has use for, and few enough for a shard each.
-const MAX_THREADS: usize = 1 << 12;
-
 /// An operator with a process, for any number of inputs.
 pub(crate) struct Engine<P: KeyedProcess> {
     pub(crate) process: P,
@@ -76,9 +73,7 @@ impl<P: KeyedProcess> Engine<P> {
     pub(crate) fn new(process: P, inputs: &[Input], threads: usize, limits: ProcessLimits) -> Result<Self> {
         let sources = check_all(inputs)?;
         check_alike(&sources)?;
-        if !(1..=MAX_THREADS).contains(&threads) {
-            return Err(Error::invalid("threads", threads, format!("one to {MAX_THREADS}")));
-        }
+        Workers::check(threads)?;
         let schemas: Vec<SchemaRef> = sources.iter().map(|source| source.schema.clone()).collect();
         let mut schema = process.output_schema(&schemas)?;
         if P::KEY_COLUMNS {

@@ -71,7 +71,7 @@ fn of_two_inputs_it_is_told_which() {
     );
     assert_eq!(
         join(input().partitions(0), input()),
-        "partitions of the left input: 0 is not allowed: one or more"
+        "partitions of the left input: 0 is not allowed: one to 1048576"
     );
     let timeless = Input::new(schema.clone()).event_time("ts").key("key");
     let allowed = "allowed: Timestamp, Date32, Date64, or Int64 with event_time_unit";
