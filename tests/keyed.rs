@@ -291,6 +291,24 @@ fn what_a_firing_says_does_not_depend_on_which_keys_are_looked_at_together() {
 }
 
 #[test]
+fn the_window_of_the_lowest_time_fires_when_there_is_a_watermark() {
+    let window = builder(Window::tumbling(MS(1))).trigger(Trigger::early_count(1));
+    let mut operator = window.late_firing(LateFiring::PerRow).build().unwrap();
+    let low = i64::MIN;
+    // the second row is judged by no watermark yet, for there is none below the lowest time; the third by 4, the end by 5
+    let got = push(&mut operator, &[(low, "a", 1), (5, "b", 2), (6, "b", 4)]);
+    let window = format!("{low}-{} a=1", low + 1);
+    let expected = [
+        format!("{window} early 0"),
+        "5-6 b=2 early 0".into(),
+        format!("{window} on_time 1"),
+        "6-7 b=4 early 0".into(),
+        "5-6 b=2 on_time 1".into(),
+    ];
+    assert_eq!(got, expected);
+}
+
+#[test]
 fn how_often_a_window_fires_early_does_not_depend_on_which_keys_are_looked_at_together() {
     let keys = ["a", "b", "c", "d", "e", "f"];
     let mut all: Vec<(i64, &str, i64)> = keys.iter().map(|key| (0, *key, 0)).collect();

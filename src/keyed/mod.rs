@@ -45,7 +45,7 @@ use crate::output::Output;
 use crate::progress::{Passage, Progress};
 use crate::state::Inputs;
 use crate::trigger::{Rule, Trigger, TriggerRule};
-use crate::watermark::END;
+use crate::watermark::{END, NONE};
 use crate::window::Window;
 use crate::workers::Workers;
 
@@ -204,6 +204,8 @@ struct Rung {
 impl Ladder {
     /// The arrival number of the first row that is judged by `watermark` or more, and by what; none if no row is.
     fn reached(&self, watermark: i64) -> Option<(u64, i64)> {
+        // no claim reaches nothing, not even the lowest time
+        let watermark = watermark.max(NONE + 1);
         let rung = self.0.get(self.0.partition_point(|rung| rung.after < watermark))?;
         let row = rung.watermarks.partition_point(|&before| before < watermark);
         // the first row behind a batch is judged by what there is after it

@@ -36,7 +36,8 @@ impl Timers {
             if times.len() <= place {
                 times.resize(place + 1, END);
             }
-            match level > 0 && times[place] <= time {
+            // a node that is new is as late as can be, and the one above it may have to be made
+            match level > 0 && times[place] < time {
                 true => return,
                 false => times[place] = time,
             }
@@ -132,5 +133,13 @@ mod tests {
         let expected: Vec<(usize, i64)> =
             (0..71).map(|pane| (pane, if pane == 70 { 5 } else { END })).collect();
         assert_eq!(due, expected);
+        // one level, two, three, and four
+        for panes in [64, 65, 64 * 64 + 1, 64 * 64 * 64 + 1] {
+            let mut timers = Timers::default();
+            (0..panes).for_each(|pane| timers.set(pane, END));
+            let mut due = Vec::new();
+            timers.take_due(END, |pane, _| due.push(pane));
+            assert!(due.into_iter().eq(0..panes), "{panes} panes");
+        }
     }
 }
