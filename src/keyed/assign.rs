@@ -25,6 +25,27 @@ pub(crate) enum Assigner {
     Count,
 }
 
+/// The windows of the last row, which are those of every row in the same slice: most often of the next one too.
+#[derive(Debug)]
+pub(crate) struct Assigned {
+    /// From which tick to which.
+    first: i64,
+    last: i64,
+    /// The first and the last tick of each window.
+    pub(crate) windows: Vec<(i64, i64)>,
+}
+
+impl Assigned {
+    const NO_ROW: (i64, i64) = (i64::MAX, i64::MIN);
+}
+
+impl Default for Assigned {
+    fn default() -> Self {
+        let (first, last) = Assigned::NO_ROW;
+        Assigned { first, last, windows: Vec::new() }
+    }
+}
+
 /// The session gaps of a batch.
 pub(crate) enum Gaps {
     Same(i64),
@@ -114,13 +135,19 @@ impl Assigner {
     }
 
     /// The aligned windows of a row, by end, then start, as their first and last ticks; none in a gap between windows.
-    pub(crate) fn windows(&self, time: i64, windows: &mut Vec<(i64, i64)>) {
+    pub(crate) fn windows(&self, time: i64, assigned: &mut Assigned) {
+        if (assigned.first..=assigned.last).contains(&time) {
+            return;
+        }
+        let Assigned { first, last, windows } = assigned;
+        (*first, *last) = Assigned::NO_ROW;
         windows.clear();
         let Assigner::Grid(grid) = self else {
-            windows.push((i64::MIN, END));
-            return;
+            (*first, *last) = (i64::MIN, i64::MAX);
+            return windows.push((i64::MIN, END));
         };
         let Some(slice) = grid.slice_of(time) else { return };
+        (*first, *last) = (slice.first, slice.last);
         let mut window = grid.first_window_of(slice.id);
         while window <= grid.last_window_of(slice.id) {
             windows.push((grid.bounds(window).0, grid.due_at(window)));

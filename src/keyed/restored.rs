@@ -13,7 +13,7 @@ use arrow_array::{
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::{DataType, SchemaRef};
 
-use super::assign::Assigner;
+use super::assign::{Assigned, Assigner};
 use super::buffer::Place;
 use super::contents::Contents;
 use super::pane::{Fill, Given, NOTHING, Pane, Past, Story};
@@ -260,9 +260,9 @@ impl Spec {
         let exists = match &self.assigner {
             Assigner::Session(_) | Assigner::SessionBy(_) => pane.first <= pane.last,
             assigner => {
-                let mut windows = Vec::new();
-                assigner.windows(pane.first, &mut windows);
-                windows.contains(&window)
+                let mut assigned = Assigned::default();
+                assigner.windows(pane.first, &mut assigned);
+                assigned.windows.contains(&window)
             }
         };
         let follows = before.is_none_or(|before| match self.assigner.is_session() {

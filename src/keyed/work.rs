@@ -14,7 +14,7 @@
 
 use arrow_array::ArrayRef;
 
-use super::assign::{Assigner, Gaps};
+use super::assign::{Assigned, Assigner, Gaps};
 use super::contents::{Contents, Pending};
 use super::emission::Emitted;
 use super::firing::Cause;
@@ -74,7 +74,7 @@ pub(crate) struct Working<'a> {
     pub(crate) watermark: i64,
     /// Whether a session that only gets longer has nothing else to do.
     extends: bool,
-    windows: Vec<(i64, i64)>,
+    assigned: Assigned,
 }
 
 /// The row at hand.
@@ -107,7 +107,7 @@ impl<'a> Working<'a> {
             extends: call.spec.assigner.is_session()
                 && call.spec.trigger.when == Rule::EventTime
                 && !call.spec.keeps_rows(),
-            windows: Vec::new(),
+            assigned: Assigned::default(),
         }
     }
 
@@ -272,10 +272,10 @@ impl<'a> Working<'a> {
 
     /// A row of aligned, global or counted windows. Returns whether any window took it, and whether all did.
     fn aligned_row(&mut self, row: Row, rows: &BatchRows<'_>) -> Taken {
-        let mut windows = std::mem::take(&mut self.windows);
-        self.spec.assigner.windows(row.time, &mut windows);
-        let (mut taken, all) = (0, windows.len());
-        for &(first, last) in &windows {
+        let mut assigned = std::mem::take(&mut self.assigned);
+        self.spec.assigner.windows(row.time, &mut assigned);
+        let (mut taken, all) = (0, assigned.windows.len());
+        for &(first, last) in &assigned.windows {
             if self.passed(self.spec.expires_at(last)) {
                 continue;
             }
@@ -290,7 +290,7 @@ impl<'a> Working<'a> {
             let id = found.unwrap_or_else(|| self.open(at, first, last, row));
             self.take(id, row, rows);
         }
-        self.windows = windows;
+        self.assigned = assigned;
         match taken {
             _ if all == 0 => Taken::NoWindow,
             0 => Taken::Dropped,
