@@ -98,8 +98,8 @@ pub(crate) struct Panes {
     /// The panes of keys that have several, from the earliest to the latest.
     crowds: Vec<Vec<u32>>,
     free_crowds: Vec<u32>,
-    /// Keys that have lost one of several panes, which are still in their list.
-    thinned: Vec<u32>,
+    /// Keys that have lost one of several panes, and which, as long as it is still in their list.
+    thinned: Vec<(u32, u32)>,
 }
 
 /// The bit that the number of a pane has if it is not that of its key.
@@ -303,7 +303,7 @@ impl Panes {
         let home = &mut self.homes[key as usize];
         match home.crowd {
             NOTHING => home.latest = NOTHING,
-            _ => self.thinned.push(key),
+            _ => self.thinned.push((key, id)),
         }
         if id != key {
             self.free.push(id);
@@ -316,11 +316,14 @@ impl Panes {
     pub(crate) fn thin_out(&mut self) {
         let mut thinned = std::mem::take(&mut self.thinned);
         thinned.sort_unstable();
-        thinned.dedup();
-        for key in thinned.drain(..) {
+        for gone in thinned.chunk_by(|(key, _), (other, _)| key == other) {
+            let (key, id) = gone[0];
             let number = self.homes[key as usize].crowd;
             let mut crowd = std::mem::take(&mut self.crowds[number as usize]);
-            crowd.retain(|&id| self.get(id).is_there());
+            match crowd.iter().position(|&other| other == id).filter(|_| gone.len() == 1) {
+                Some(place) => drop(crowd.remove(place)),
+                None => crowd.retain(|&id| self.get(id).is_there()),
+            }
             let home = &mut self.homes[key as usize];
             home.latest = crowd.last().copied().unwrap_or(NOTHING);
             if crowd.len() < 2 {
@@ -330,6 +333,7 @@ impl Panes {
             }
             self.crowds[number as usize] = crowd;
         }
+        thinned.clear();
         self.thinned = thinned;
     }
 
