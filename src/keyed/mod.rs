@@ -394,16 +394,17 @@ impl Fired {
     /// fire at a row of their own.
     pub(crate) fn windows(&self) -> u64 {
         let window = |order: &Order| (order.last, order.first, order.arrival);
+        let order = |place: &u32| &self.entries[*place as usize].order;
         // the results of a window come one after the other, or with those of others that end with it
-        let entries = self.entries();
-        let together = entries.chunk_by(|one, other| one.order.lead == other.order.lead).map(|together| {
-            let orders = together.iter().map(|entry| &entry.order);
-            let on_time = orders.filter(|order| order.result && order.firing == Firing::OnTime);
-            match together.len() {
-                1 => on_time.count(),
-                _ => on_time.map(window).collect::<BTreeSet<_>>().len(),
-            }
-        });
+        let together =
+            self.order.chunk_by(|one, other| order(one).lead == order(other).lead).map(|together| {
+                let results = together.iter().map(order);
+                let on_time = results.filter(|order| order.result && order.firing == Firing::OnTime);
+                match together.len() {
+                    1 => on_time.count(),
+                    _ => on_time.map(window).collect::<BTreeSet<_>>().len(),
+                }
+            });
         together.sum::<usize>() as u64
     }
 
