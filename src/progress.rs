@@ -5,12 +5,13 @@ mod saved;
 use arrow_array::RecordBatch;
 use arrow_buffer::ScalarBuffer;
 
+use crate::block::BLOCK;
 use crate::error::{Error, Result};
 use crate::event_time::{Admitted, take_with};
 use crate::input::Source;
 use crate::metrics::{PartitionMetrics, RowCounts};
 use crate::output::ticks_to_array;
-use crate::scan::Bounds;
+use crate::scan::{Bounds, highest};
 use crate::watermark::{
     Before, END, IdleTimer, NONE, PartitionStatus, PartitionWatermark, Reactivation, WatermarkMerge,
 };
@@ -68,6 +69,73 @@ pub(crate) struct Passage {
     pub(crate) after: i64,
 }
 
+/// The merged watermark before each row of a batch, for those who ask for that of a few rows only.
+#[derive(Debug)]
+pub(crate) struct Watermarks {
+    /// The arrival number of the first row.
+    pub(crate) first_arrival: u64,
+    /// The merged watermark after the batch.
+    pub(crate) after: i64,
+    times: ScalarBuffer<i64>,
+    own: Before,
+    /// For a running maximum, what it is before each block of rows.
+    highest: Vec<i64>,
+    floor: i64,
+    ceiling: i64,
+}
+
+/// A row of a batch, and the highest event time of its partition before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    row: usize,
+    highest: i64,
+}
+
+impl Watermarks {
+    /// The merged watermark before a row; behind the last row, that after the batch.
+    pub(crate) fn before(&self, row: usize) -> i64 {
+        self.before_next(row, &mut Cursor::default())
+    }
+
+    /// The same for rows that are asked for one after the other.
+    pub(crate) fn before_next(&self, row: usize, cursor: &mut Cursor) -> i64 {
+        if row == self.times.len() {
+            return self.after;
+        }
+        let own = match &self.own {
+            Before::Constant(own) => *own,
+            Before::Each(own) => own[row],
+            Before::RunningMax { lag, .. } => {
+                let start = row - row % BLOCK;
+                if !(start + 1..=row).contains(&cursor.row) {
+                    *cursor = Cursor { row: start, highest: self.highest[row / BLOCK] };
+                }
+                *cursor = Cursor { row, highest: highest(&self.times[cursor.row..row], cursor.highest) };
+                lag.watermark(cursor.highest)
+            }
+        };
+        self.floor.max(own.min(self.ceiling))
+    }
+
+    /// The merged watermark behind a block of rows that starts at this one, or that after the batch.
+    pub(crate) fn behind_block(&self, start: usize) -> i64 {
+        self.before((start + BLOCK).min(self.times.len()))
+    }
+
+    /// The first row that is judged by `watermark` or more; as many as there are if none is.
+    pub(crate) fn reached(&self, watermark: i64) -> usize {
+        let (mut row, mut end) = (0, self.times.len());
+        while row < end {
+            let middle = row.midpoint(end);
+            match self.before(middle) < watermark {
+                true => row = middle + 1,
+                false => end = middle,
+            }
+        }
+        row
+    }
+}
+
 /// A row of a batch, and the merged watermark that it was judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Judged {
@@ -86,6 +154,30 @@ impl Passage {
         let mut before = self.before.watermarks(&self.times);
         before.iter_mut().for_each(|own| *own = self.floor.max((*own).min(self.ceiling)));
         before
+    }
+
+    /// The same, without a list of them, for a batch that nobody else asks.
+    pub(crate) fn take_watermarks(&mut self) -> Watermarks {
+        let own = std::mem::replace(&mut self.before, Before::Constant(NONE));
+        let highest = match own {
+            Before::RunningMax { max, .. } => {
+                let after = self.bounds.iter().scan(max, |max, bounds| {
+                    *max = bounds.high.max(*max);
+                    Some(*max)
+                });
+                std::iter::once(max).chain(after).collect()
+            }
+            Before::Constant(_) | Before::Each(_) => Vec::new(),
+        };
+        Watermarks {
+            first_arrival: self.first_arrival,
+            after: self.after,
+            times: self.times.clone(),
+            own,
+            highest,
+            floor: self.floor,
+            ceiling: self.ceiling,
+        }
     }
 
     /// These rows, each with the watermark it lost to.

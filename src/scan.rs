@@ -33,6 +33,12 @@ pub(crate) fn bounds(times: &[i64]) -> Vec<Bounds> {
     all
 }
 
+/// The highest of some times and another one.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub(crate) fn highest(times: &[i64], other: i64) -> i64 {
+    times.iter().fold(other, |highest, &time| highest.max(time))
+}
+
 /// One bit for each time (at most 64) that is in `first..=last`.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
 pub(crate) fn within(times: &[i64], first: i64, last: i64) -> u64 {

@@ -48,14 +48,9 @@ impl Pending {
         self.last = row;
     }
 
-    /// Adds the slot of a row that [`push_block`](Pending::push_block) adds soon.
-    #[inline]
-    pub(crate) fn push_slot(&mut self, slot: u32) {
-        self.slots.push(slot);
-    }
-
     /// Adds rows that lie behind the last one.
-    pub(crate) fn push_block(&mut self, block: Block) {
+    pub(crate) fn push_block(&mut self, block: Block, slots: &[u32]) {
+        self.slots.extend_from_slice(slots);
         match self.blocks.last_mut() {
             Some(last) if last.start == block.start => last.rows |= block.rows,
             _ => self.blocks.push(block),
@@ -77,6 +72,11 @@ impl Aggregated {
     pub(crate) fn new_slot(&mut self) -> u32 {
         self.slots += 1;
         self.slots as u32 - 1
+    }
+
+    /// What the next [`new_slot`](Aggregated::new_slot) is.
+    pub(crate) fn next_slot(&self) -> u32 {
+        self.slots as u32
     }
 
     /// A slot and those that were merged to it, in the order in which they are to be combined.
@@ -137,7 +137,10 @@ impl Aggregated {
 
     /// Nobody wants a slot any more.
     pub(crate) fn release(&mut self, slot: u32) {
-        self.dead += 1 + self.more.remove(&slot).map_or(0, |more| more.len());
+        self.dead += 1;
+        if !self.more.is_empty() {
+            self.dead += self.more.remove(&slot).map_or(0, |more| more.len());
+        }
     }
 
     /// What the slots hold, merged slots combined.
@@ -146,21 +149,20 @@ impl Aggregated {
         if self.more.is_empty() {
             return gathered;
         }
-        let mut depth = 0;
-        loop {
-            let next = slots.iter().enumerate().filter_map(|(place, slot)| {
-                let more = self.more.get(slot)?.get(depth)?;
-                Some((place as u32, *more))
-            });
-            let (places, more): (Vec<u32>, Vec<u32>) = next.unzip();
-            if places.is_empty() {
-                return gathered;
+        let merged = slots.iter().zip(0..).filter_map(|(slot, place)| Some((place, self.more.get(slot)?)));
+        let mut merged: Vec<(u32, &Vec<u32>)> = merged.collect();
+        for depth in 0.. {
+            merged.retain(|(_, more)| more.len() > depth);
+            if merged.is_empty() {
+                break;
             }
+            let (places, more): (Vec<u32>, Vec<u32>) =
+                merged.iter().map(|&(place, more)| (place, more[depth])).unzip();
             for (gathered, all) in gathered.iter_mut().zip(&self.accumulators) {
                 gathered.merge(&places, all.gather(&more).as_ref());
             }
-            depth += 1;
         }
+        gathered
     }
 
     /// Copies what emissions have been waiting for. With `given`, results are also put behind those given before, from where

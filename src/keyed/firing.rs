@@ -171,8 +171,8 @@ impl Working<'_> {
                 self.shard.panes.story_mut(id).times = Story::NONE.times;
             }
             let new = self.new_slot();
-            let pane = self.shard.panes.get_mut(id);
-            (pane.slot, pane.fill) = (new, Fill::Empty);
+            self.shard.panes.set_slot(id, new);
+            self.shard.panes.get_mut(id).fill = Fill::Empty;
             self.leaving.push(slot);
         } else if let Contents::Buffered(buffer) = &self.shard.contents {
             let fill = if buffer.is_empty(slot) { Fill::Empty } else { Fill::Said };
@@ -184,7 +184,7 @@ impl Working<'_> {
     }
 
     #[inline]
-    fn emission(&mut self, id: u32, firing: Firing, cause: Cause) -> Emission {
+    pub(crate) fn emission(&self, id: u32, firing: Firing, cause: Cause) -> Emission {
         let Pane { first, last, .. } = *self.shard.panes.get(id);
         let Past { key, number, created } = self.shard.panes.past(id);
         let counted = matches!(self.spec.assigner, Assigner::Count);

@@ -15,10 +15,10 @@ mod restored;
 mod saved;
 mod session;
 mod shard;
+mod sort;
 mod timers;
 mod work;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -30,6 +30,7 @@ use emission::Emitted;
 pub(crate) use emission::{Emission, Order};
 use pane::Pane;
 pub(crate) use shard::Shard;
+use sort::sort;
 use work::{Arrivals, Judgement, Working};
 
 use crate::accumulator::{Accumulator, Columns, floats};
@@ -42,7 +43,7 @@ use crate::function::WindowFunction;
 use crate::input::Source;
 use crate::key::{BatchKeys, Codes, Interner};
 use crate::output::Output;
-use crate::progress::{Passage, Progress};
+use crate::progress::{Passage, Progress, Watermarks};
 use crate::state::Inputs;
 use crate::trigger::{Rule, Trigger, TriggerRule};
 use crate::watermark::{END, NONE};
@@ -192,14 +193,7 @@ pub(crate) struct Call<'a> {
 
 /// The merged watermark before each row of a call, batch by batch.
 #[derive(Debug, Default)]
-pub(crate) struct Ladder(Vec<Rung>);
-
-#[derive(Debug)]
-struct Rung {
-    first_arrival: u64,
-    watermarks: Vec<i64>,
-    after: i64,
-}
+pub(crate) struct Ladder(Vec<Watermarks>);
 
 impl Ladder {
     /// The arrival number of the first row that is judged by `watermark` or more, and by what; none if no row is.
@@ -207,10 +201,9 @@ impl Ladder {
         // no claim reaches nothing, not even the lowest time
         let watermark = watermark.max(NONE + 1);
         let rung = self.0.get(self.0.partition_point(|rung| rung.after < watermark))?;
-        let row = rung.watermarks.partition_point(|&before| before < watermark);
         // the first row behind a batch is judged by what there is after it
-        let before = rung.watermarks.get(row).copied().unwrap_or(rung.after);
-        Some((rung.first_arrival + row as u64, before))
+        let row = rung.reached(watermark);
+        Some((rung.first_arrival + row as u64, rung.before(row)))
     }
 }
 
@@ -262,7 +255,7 @@ impl Keyed {
         output: &mut Output,
     ) -> Result<Fired> {
         let Keyed { spec, shards, interner } = self;
-        let ladder = Ladder(jobs.iter().map(|job| Rung::of(&job.passage)).collect());
+        let ladder = Ladder(jobs.iter_mut().map(|job| job.passage.take_watermarks()).collect());
         let mut codes: Vec<Codes> = jobs.iter().map(|_| Codes::default()).collect();
         let mut batches = Vec::with_capacity(jobs.len());
         for ((job, codes), rung) in jobs.iter_mut().zip(&mut codes).zip(&ladder.0) {
@@ -291,7 +284,7 @@ impl Keyed {
                         passage,
                         keys,
                         columns: &batch.columns,
-                        watermarks: &rung.watermarks,
+                        watermarks: rung,
                         gaps,
                         deltas: batch.deltas.as_deref(),
                         mine: &batch.mine[number],
@@ -373,12 +366,6 @@ impl Keyed {
     }
 }
 
-impl Rung {
-    fn of(passage: &Passage) -> Self {
-        Rung { first_arrival: passage.first_arrival, watermarks: passage.watermarks(), after: passage.after }
-    }
-}
-
 impl Fired {
     /// What is fired, in order.
     pub(crate) fn entries(&self) -> Vec<&Emission> {
@@ -393,19 +380,23 @@ impl Fired {
     /// How many windows have fired on time, counted once for all keys. Windows of rows that are counted are each key's own, and
     /// fire at a row of their own.
     pub(crate) fn windows(&self) -> u64 {
-        let window = |order: &Order| (order.last, order.first, order.arrival);
         let order = |place: &u32| &self.entries[*place as usize].order;
+        let (mut windows, mut different) = (0, Vec::new());
         // the results of a window come one after the other, or with those of others that end with it
-        let together =
-            self.order.chunk_by(|one, other| order(one).lead == order(other).lead).map(|together| {
-                let results = together.iter().map(order);
-                let on_time = results.filter(|order| order.result && order.firing == Firing::OnTime);
-                match together.len() {
-                    1 => on_time.count(),
-                    _ => on_time.map(window).collect::<BTreeSet<_>>().len(),
-                }
-            });
-        together.sum::<usize>() as u64
+        for together in self.order.chunk_by(|one, other| order(one).lead == order(other).lead) {
+            let results = together.iter().map(order);
+            let on_time = results.filter(|order| order.result && order.firing == Firing::OnTime);
+            if together.len() == 1 {
+                windows += on_time.count();
+                continue;
+            }
+            different.clear();
+            different.extend(on_time.map(|order| (order.last, order.first, order.arrival)));
+            different.sort_unstable();
+            different.dedup();
+            windows += different.len();
+        }
+        windows as u64
     }
 
     /// What all shards have fired, in order.
@@ -427,12 +418,17 @@ impl Fired {
         }
         // entries are large, and seldom need more than the first word of their order
         let mut places: Vec<(i64, u32)> = entries.iter().map(|entry| entry.order.lead).zip(0..).collect();
-        places.sort_unstable();
+        sort(&mut places);
         for same in places.chunk_by_mut(|(lead, _), (other, _)| lead == other).filter(|same| same.len() > 1) {
-            for &(_, place) in same.iter() {
-                let order = &mut entries[place as usize].order;
-                let reached = || ladder.reached(order.time).map_or(u64::MAX, |(arrival, _)| arrival);
-                order.arrival = Some(order.arrival.unwrap_or_else(reached));
+            // when that was matters only if they have not all waited for the same watermark
+            let order = |&(_, place): &(i64, u32)| &entries[place as usize].order;
+            let time = order(&same[0]).time;
+            if !same.iter().map(order).all(|order| order.arrival.is_none() && order.time == time) {
+                for &(_, place) in same.iter() {
+                    let order = &mut entries[place as usize].order;
+                    let reached = || ladder.reached(order.time).map_or(u64::MAX, |(arrival, _)| arrival);
+                    order.arrival = Some(order.arrival.unwrap_or_else(reached));
+                }
             }
             same.sort_unstable_by_key(|&(_, place)| (entries[place as usize].order, place));
         }

@@ -1,7 +1,9 @@
 //! Panes: what one key has in one window.
 
 use super::timers::Timers;
+use crate::block::BLOCK;
 use crate::fire::Firing;
+use crate::watermark::END;
 
 /// No pane, no slot.
 pub(crate) const NOTHING: u32 = u32::MAX;
@@ -16,10 +18,9 @@ pub(crate) struct Pane {
     pub(crate) last: i64,
     /// Where its contents are; [`NOTHING`] if the pane is gone.
     pub(crate) slot: u32,
-    /// In a home, the pane of the key that starts last, which most rows are for.
-    latest: u32,
-    /// In a home, where all panes of the key are, if there are several.
-    crowd: u32,
+    /// In a home, the panes of its key: the one that starts last, and before it nothing, a pane that is not at home, or the
+    /// place of the list of all panes, if there are more.
+    of_key: [u32; 2],
     /// The watermark has passed its end.
     pub(crate) due: bool,
     /// Late rows have changed it since it last fired.
@@ -89,7 +90,8 @@ pub(crate) struct Given {
 pub(crate) struct Panes {
     homes: Vec<Pane>,
     others: Vec<Pane>,
-    pasts: [Vec<Past>; 2],
+    /// By the slot of the contents, which stays the same where a pane is moved.
+    pasts: Vec<Past>,
     timers: [Timers; 2],
     /// Up to the last pane that has one.
     stories: [Vec<Story>; 2],
@@ -117,8 +119,7 @@ impl Pane {
             first,
             last,
             slot,
-            latest: NOTHING,
-            crowd: NOTHING,
+            of_key: [NOTHING; 2],
             due: false,
             changed: false,
             fill: Fill::Empty,
@@ -128,6 +129,11 @@ impl Pane {
 
     fn is_there(&self) -> bool {
         self.slot != NOTHING
+    }
+
+    /// In a home, where the list of the panes of its key is, if there is one.
+    fn crowd(&self) -> Option<usize> {
+        Some(self.of_key[0]).filter(|first| first & OTHER == 0).map(|crowd| crowd as usize)
     }
 }
 
@@ -153,13 +159,32 @@ impl Panes {
     }
 
     pub(crate) fn past(&self, id: u32) -> Past {
-        let (which, place) = split(id);
-        self.pasts[which][place]
+        self.pasts[self.get(id).slot as usize]
     }
 
     pub(crate) fn past_mut(&mut self, id: u32) -> &mut Past {
-        let (which, place) = split(id);
-        &mut self.pasts[which][place]
+        let slot = self.get(id).slot;
+        &mut self.pasts[slot as usize]
+    }
+
+    fn set_past(&mut self, slot: u32, past: Past) {
+        if self.pasts.len() <= slot as usize {
+            self.pasts.resize(slot as usize + 1, past);
+        }
+        self.pasts[slot as usize] = past;
+    }
+
+    /// The contents of a pane are in another slot now.
+    pub(crate) fn set_slot(&mut self, id: u32, slot: u32) {
+        self.set_past(slot, self.past(id));
+        self.get_mut(id).slot = slot;
+    }
+
+    /// All panes have new slots, the first that [`live`](Panes::live) gives the first, and so on.
+    pub(crate) fn renumber_slots(&mut self) {
+        let live: Vec<u32> = self.live().collect();
+        self.pasts = live.iter().map(|&id| self.past(id)).collect();
+        (0..).zip(live).for_each(|(slot, id)| self.get_mut(id).slot = slot);
     }
 
     pub(crate) fn story(&self, id: u32) -> &Story {
@@ -194,30 +219,69 @@ impl Panes {
         self.timers[which].set(place, time);
     }
 
-    /// Takes out the times up to `watermark`, with their panes.
-    pub(crate) fn take_due(&mut self, watermark: i64) -> Vec<(u32, i64)> {
-        let [homes, others] = &mut self.timers;
+    /// Takes out the times up to `watermark`, with the panes to which something happens; others have been put off, to when
+    /// `next` says.
+    pub(crate) fn take_due(
+        &mut self,
+        watermark: i64,
+        next: impl Fn(&Pane, &Story) -> i64,
+    ) -> Vec<(u32, i64)> {
+        let Panes { homes, others, timers, stories, .. } = self;
         let mut due = Vec::new();
-        homes.take_due(watermark, |place, time| due.push((place as u32, time)));
-        others.take_due(watermark, |place, time| due.push((place as u32 | OTHER, time)));
-        due.retain(|&(id, _)| self.get(id).is_there());
+        for (which, (panes, timers)) in [homes, others].into_iter().zip(timers).enumerate() {
+            timers.take_due(watermark, |place, time| {
+                let pane = &panes[place];
+                if !pane.is_there() {
+                    return END;
+                }
+                let next = next(pane, stories[which].get(place).unwrap_or(&NO_STORY));
+                if next <= watermark {
+                    due.push((place as u32 | (which as u32) << 31, time));
+                    return END;
+                }
+                next
+            });
+        }
         due
     }
 
     /// The panes of a key, from the earliest to the latest.
     #[inline]
     pub(crate) fn of_key(&self, key: u32) -> &[u32] {
-        match self.homes.get(key as usize) {
-            None | Some(&Pane { latest: NOTHING, .. }) => &[],
-            Some(Pane { latest, crowd: NOTHING, .. }) => std::slice::from_ref(latest),
-            Some(home) => &self.crowds[home.crowd as usize],
+        let Some(home) = self.homes.get(key as usize) else { return &[] };
+        match &home.of_key {
+            [NOTHING, NOTHING] => &[],
+            [NOTHING, latest] => std::slice::from_ref(latest),
+            pair if home.crowd().is_none() => pair,
+            [crowd, _] => &self.crowds[*crowd as usize],
         }
     }
 
-    /// The pane at home with a key, if none of the key starts after it.
+    /// Rows, by their key, their time, and the last tick of the session that each would have for itself. Those that only make
+    /// longer a session that is at home, starts last, and has not been reached by the watermark, are done with, up to the
+    /// first that does more. Returns how many these are, and writes down their slots.
     #[inline]
-    pub(crate) fn latest_at_home(&mut self, key: u32) -> Option<&mut Pane> {
-        self.homes.get_mut(key as usize).filter(|home| home.latest == key)
+    pub(crate) fn lengthen(
+        &mut self,
+        rows: impl Iterator<Item = (u32, i64, i64)>,
+        watermark: i64,
+        slots: &mut [u32; BLOCK],
+    ) -> usize {
+        let mut taken = 0;
+        for ((key, time, last), slot) in rows.zip(slots) {
+            let Some(pane) = self.homes.get_mut(key as usize) else { break };
+            // one tick behind its end still touches it
+            let length = (pane.last.wrapping_sub(pane.first) as u64).wrapping_add(1);
+            let touches = time.wrapping_sub(pane.first) as u64 <= length;
+            if !(touches && pane.of_key[1] == key && pane.last > watermark) {
+                break;
+            }
+            pane.last = pane.last.max(last);
+            pane.fill = Fill::News;
+            *slot = pane.slot;
+            taken += 1;
+        }
+        taken
     }
 
     /// Looks at the homes of these keys. Rows are then taken one after the other, each as soon as its pane has come from memory;
@@ -230,80 +294,131 @@ impl Panes {
     /// A new pane of a key, which comes at place `at` among those that the key has. If it starts last it gets the home of its
     /// key, unless somebody knows the pane that is there by its number. Returns its own number.
     pub(crate) fn insert(&mut self, key: u32, at: usize, mut pane: Pane, created: u64) -> u32 {
-        let past = Past { key, number: 0, created };
-        if self.homes.len() <= key as usize {
-            self.homes.resize(key as usize + 1, Pane::new(0, 0, NOTHING));
-            self.pasts[0].resize(key as usize + 1, past);
-        }
+        self.make_room(key);
+        self.set_past(pane.slot, Past { key, number: 0, created });
         self.len += 1;
-        let home = &mut self.homes[key as usize];
-        let Pane { latest, crowd, .. } = *home;
-        (pane.latest, pane.crowd) = (key, crowd);
-        if latest == NOTHING {
-            (*home, self.pasts[0][key as usize]) = (pane, past);
-            return key;
+        let home = &self.homes[key as usize];
+        let (is_free, is_fixed) = (!home.is_there(), home.frozen || home.changed);
+        let ids = self.of_key(key);
+        let moves = at == ids.len() && ids.last() == Some(&key) && !is_fixed;
+        if moves {
+            self.move_out(key, self.time(key));
         }
-        let crowd = self.crowd(key);
-        let last = at == self.crowds[crowd].len();
-        let id = match &self.homes[key as usize] {
-            home if !home.is_there() => key,
-            home if last && latest == key && !home.frozen && !home.changed => {
-                let (before, past, time) = (home.clone(), self.past(key), self.time(key));
-                let moved = self.put_aside(before, past);
-                self.set_time(moved, time);
-                if let Some(story) = self.take_story(key).filter(|story| *story != Story::NONE) {
-                    *self.story_mut(moved) = story;
-                }
-                self.crowds[crowd][at - 1] = moved;
-                key
-            }
-            _ => self.put_aside(pane.clone(), past),
+        let id = match is_free || moves {
+            true => key,
+            false => self.put_aside(pane.clone()),
         };
-        self.crowds[crowd].insert(at, id);
-        let latest = self.crowds[crowd][self.crowds[crowd].len() - 1];
-        let home = &mut self.homes[key as usize];
+        self.enlist(key, at, id);
         if id == key {
-            (*home, self.pasts[0][key as usize]) = (pane, past);
+            pane.of_key = self.homes[key as usize].of_key;
+            self.homes[key as usize] = pane;
         }
-        (home.latest, home.crowd) = (latest, crowd as u32);
         id
     }
 
-    /// The list of the panes of a key that has some.
+    /// A session that begins behind all that its key has, if that is nothing, or one at home that is still to be reached by
+    /// the watermark. Returns whether it is so; if not, nothing has changed.
+    pub(crate) fn begin(&mut self, key: u32, mut pane: Pane, created: u64, watermark: i64) -> bool {
+        self.make_room(key);
+        let home = &self.homes[key as usize];
+        match home.of_key {
+            [NOTHING, NOTHING] => self.timers[0].set(key as usize, pane.last),
+            [NOTHING, latest]
+                if latest == key
+                    && home.last > watermark
+                    && home.last.saturating_add(1) < pane.first
+                    && !home.frozen
+                    && !home.changed =>
+            {
+                // the home keeps a time that is earlier than need be, which is found out when it comes
+                let last = home.last;
+                pane.of_key[0] = self.move_out(key, last);
+            }
+            _ => return false,
+        }
+        pane.of_key[1] = key;
+        self.len += 1;
+        self.set_past(pane.slot, Past { key, number: 0, created });
+        self.homes[key as usize] = pane;
+        true
+    }
+
+    fn make_room(&mut self, key: u32) {
+        if self.homes.len() <= key as usize {
+            self.homes.resize(key as usize + 1, Pane::new(0, 0, NOTHING));
+        }
+    }
+
+    /// The pane that is at home with a key, and starts last, is put aside; something happens to it at `time`, and no earlier.
+    /// Returns its number.
+    fn move_out(&mut self, key: u32, time: i64) -> u32 {
+        let home = self.homes[key as usize].clone();
+        let crowd = home.crowd();
+        let moved = self.put_aside(home);
+        self.set_time(moved, time);
+        if let Some(story) = self.take_story(key).filter(|story| *story != Story::NONE) {
+            *self.story_mut(moved) = story;
+        }
+        self.homes[key as usize].of_key[1] = moved;
+        if let Some(last) = crowd.and_then(|crowd| self.crowds[crowd].last_mut()) {
+            *last = moved;
+        }
+        moved
+    }
+
+    /// Puts a pane at its place among those of its key.
+    fn enlist(&mut self, key: u32, at: usize, id: u32) {
+        let of_key = match self.homes[key as usize].of_key {
+            [NOTHING, NOTHING] => [NOTHING, id],
+            [NOTHING, latest] if at == 1 && latest & OTHER != 0 => [latest, id],
+            [NOTHING, latest] if at == 0 && id & OTHER != 0 => [id, latest],
+            _ => {
+                let number = self.crowd(key);
+                let crowd = &mut self.crowds[number];
+                crowd.insert(at, id);
+                [number as u32, crowd[crowd.len() - 1]]
+            }
+        };
+        self.homes[key as usize].of_key = of_key;
+    }
+
+    /// The list of the panes of a key.
     fn crowd(&mut self, key: u32) -> usize {
-        let Pane { latest, crowd, .. } = self.homes[key as usize];
-        if crowd != NOTHING {
-            return crowd as usize;
+        if let Some(crowd) = self.homes[key as usize].crowd() {
+            return crowd;
         }
         let free = self.free_crowds.pop().map_or(self.crowds.len(), |free| free as usize);
         if free == self.crowds.len() {
             self.crowds.push(Vec::new());
         }
-        self.crowds[free].push(latest);
+        let mut crowd = std::mem::take(&mut self.crowds[free]);
+        crowd.extend_from_slice(self.of_key(key));
+        self.crowds[free] = crowd;
         free
     }
 
     /// A pane that is not at home.
-    fn put_aside(&mut self, pane: Pane, past: Past) -> u32 {
+    fn put_aside(&mut self, pane: Pane) -> u32 {
         if let Some(id) = self.free.pop() {
             let (_, place) = split(id);
-            (self.others[place], self.pasts[1][place]) = (pane, past);
+            self.others[place] = pane;
             return id;
         }
         self.others.push(pane);
-        self.pasts[1].push(past);
         (self.others.len() as u32 - 1) | OTHER
     }
 
-    /// A pane is gone; its time is not, for that will be passed over. Before another one comes, keys that had several are to be [thinned out](Panes::thin_out).
+    /// A pane is gone; its time is not, for that will be passed over. Before another one comes, keys that had more than two
+    /// are to be [thinned out](Panes::thin_out).
     pub(crate) fn remove(&mut self, id: u32) {
+        let key = if id & OTHER == 0 { id } else { self.past(id).key };
         let pane = self.get_mut(id);
         (pane.slot, pane.changed) = (NOTHING, false);
-        let key = self.past(id).key;
         let home = &mut self.homes[key as usize];
-        match home.crowd {
-            NOTHING => home.latest = NOTHING,
-            _ => self.thinned.push((key, id)),
+        match home.of_key {
+            _ if home.crowd().is_some() => self.thinned.push((key, id)),
+            [earlier, latest] if latest == id => home.of_key = [NOTHING, earlier],
+            [_, latest] => home.of_key = [NOTHING, latest],
         }
         if id != key {
             self.free.push(id);
@@ -318,20 +433,24 @@ impl Panes {
         thinned.sort_unstable();
         for gone in thinned.chunk_by(|(key, _), (other, _)| key == other) {
             let (key, id) = gone[0];
-            let number = self.homes[key as usize].crowd;
-            let mut crowd = std::mem::take(&mut self.crowds[number as usize]);
+            let Some(number) = self.homes[key as usize].crowd() else { continue };
+            let mut crowd = std::mem::take(&mut self.crowds[number]);
             match crowd.iter().position(|&other| other == id).filter(|_| gone.len() == 1) {
                 Some(place) => drop(crowd.remove(place)),
                 None => crowd.retain(|&id| self.get(id).is_there()),
             }
             let home = &mut self.homes[key as usize];
-            home.latest = crowd.last().copied().unwrap_or(NOTHING);
-            if crowd.len() < 2 {
+            home.of_key = match crowd[..] {
+                [] => [NOTHING; 2],
+                [one] => [NOTHING, one],
+                [earlier, latest] if earlier & OTHER != 0 => [earlier, latest],
+                [.., latest] => [number as u32, latest],
+            };
+            if home.crowd().is_none() {
                 crowd.clear();
-                self.free_crowds.push(number);
-                home.crowd = NOTHING;
+                self.free_crowds.push(number as u32);
             }
-            self.crowds[number as usize] = crowd;
+            self.crowds[number] = crowd;
         }
         thinned.clear();
         self.thinned = thinned;
@@ -371,7 +490,7 @@ impl Panes {
         }
         let numbers: usize = self.crowds.iter().map(Vec::capacity).sum();
         (self.homes.capacity() + self.others.capacity()) * size_of::<Pane>()
-            + bytes(&self.pasts)
+            + self.pasts.capacity() * size_of::<Past>()
             + bytes(&self.stories)
             + self.timers.iter().map(Timers::size).sum::<usize>()
             + (numbers + self.free.capacity()) * size_of::<u32>()

@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
+use super::assign::Gaps;
 use super::contents::Contents;
-use super::pane::{Fill, Panes};
+use super::pane::{Fill, Pane, Panes};
 use super::work::{Arrivals, Judgement, Row, Taken, Working};
-use crate::block::Block;
+use crate::block::{BLOCK, Block, bits};
 use crate::state::BatchRows;
 use crate::watermark::NONE;
 
@@ -37,35 +38,88 @@ impl Working<'_> {
         (batch, rows): (&Arrivals<'_>, &BatchRows<'_>),
         judgement: &mut Judgement,
     ) {
-        let mut taken = 0;
-        for (row, &key) in block.iter().zip(keys) {
-            let (time, watermark) = (rows.times[row], batch.watermarks[row]);
-            let last = last_tick(time, batch.gaps.of(row));
-            if let Some(pane) = self.shard.panes.latest_at_home(key)
-                && (pane.first..=pane.last.saturating_add(1)).contains(&time)
-                && pane.last > watermark
-                && !pane.frozen
-            {
-                pane.last = pane.last.max(last);
-                pane.fill = Fill::News;
-                taken |= 1 << (row - block.start);
-                self.pending.push_slot(pane.slot);
-                judgement.counts.late_taken += u64::from(time <= watermark && watermark != NONE);
-                continue;
+        // no row of the block is judged by more
+        let watermark = batch.watermarks.behind_block(block.start);
+        let mut gathered = [0; BLOCK];
+        let times = match block.whole() {
+            Some(whole) => &rows.times[whole],
+            None => {
+                gathered.iter_mut().zip(block.iter()).for_each(|(time, row)| *time = rows.times[row]);
+                &gathered[..keys.len()]
             }
-            self.extended(block.start, &mut taken, judgement);
-            self.row(row, key, (batch, rows), judgement);
+        };
+        let (mut at, mut rest, mut slots) = (0, block.rows, [0; BLOCK]);
+        while at < keys.len() {
+            let panes = &mut self.shard.panes;
+            let rows_left = keys[at..].iter().copied().zip(times[at..].iter().copied());
+            let taken = match batch.gaps {
+                Gaps::Same(gap) => {
+                    let sessions = rows_left.map(|(key, time)| (key, time, last_tick(time, *gap)));
+                    panes.lengthen(sessions, watermark, &mut slots)
+                }
+                Gaps::Each(gaps) => {
+                    let gaps = bits(rest).map(|bit| gaps[block.start + bit]);
+                    let sessions =
+                        rows_left.zip(gaps).map(|((key, time), gap)| (key, time, last_tick(time, gap)));
+                    panes.lengthen(sessions, watermark, &mut slots)
+                }
+            };
+            let before = rest;
+            (0..taken).for_each(|_| rest &= rest - 1);
+            let lengthened = Block { start: block.start, rows: before ^ rest };
+            self.lengthened(lengthened, &slots[..taken], (batch, watermark), judgement);
+            at += taken;
+            if let Some(&key) = keys.get(at) {
+                let row = block.start + rest.trailing_zeros() as usize;
+                let (time, arrival) = (times[at], rows.first_arrival + row as u64);
+                let session = (time, last_tick(time, batch.gaps.of(row)));
+                match time > watermark && self.begin(key, session, arrival, watermark) {
+                    true => {
+                        self.pending.push(row, self.shard.panes.get(key).slot);
+                        judgement.counts.taken += 1;
+                    }
+                    false => self.row(row, key, (batch, rows), judgement),
+                }
+                rest &= rest - 1;
+                at += 1;
+            }
         }
-        self.extended(block.start, &mut taken, judgement);
     }
 
-    /// Notes the rows of a block that have made sessions longer.
-    fn extended(&mut self, start: usize, taken: &mut u64, judgement: &mut Judgement) {
-        let rows = std::mem::take(taken);
-        if rows != 0 {
-            self.pending.push_block(Block { start, rows });
-            judgement.counts.taken += u64::from(rows.count_ones());
+    /// Opens a session, if that is all that its row does: see [`Panes::begin`].
+    fn begin(&mut self, key: u32, (first, last): (i64, i64), arrival: u64, watermark: i64) -> bool {
+        let Contents::Aggregated(contents) = &mut self.shard.contents else { return false };
+        let mut pane = Pane::new(first, last, contents.next_slot());
+        pane.fill = Fill::News;
+        let begins = self.shard.panes.begin(key, pane, arrival, watermark);
+        if begins {
+            contents.new_slot();
         }
+        begins
+    }
+
+    /// Notes the rows of a block that have made sessions longer; `watermark` is no less than what any of them is judged by.
+    fn lengthened(
+        &mut self,
+        taken: Block,
+        slots: &[u32],
+        (batch, watermark): (&Arrivals<'_>, i64),
+        judgement: &mut Judgement,
+    ) {
+        if taken.rows == 0 {
+            return;
+        }
+        let passage = batch.passage;
+        if passage.bounds[taken.start / BLOCK].low <= watermark {
+            let before = |row: usize| batch.watermarks.before(row);
+            let late = |row: &usize| {
+                let time = passage.times[*row];
+                time <= watermark && before(*row) != NONE && time <= before(*row)
+            };
+            judgement.counts.late_taken += taken.iter().filter(late).count() as u64;
+        }
+        self.pending.push_block(taken, slots);
+        judgement.counts.taken += slots.len() as u64;
     }
 
     /// A row of a session.

@@ -53,9 +53,8 @@ impl Shard {
         if let Contents::Aggregated(contents) = &mut self.contents
             && contents.wants_compaction()
         {
-            let live: Vec<u32> = self.panes.live().collect();
-            contents.compact(live.iter().map(|&id| self.panes.get(id).slot));
-            (0..).zip(live).for_each(|(slot, id)| self.panes.get_mut(id).slot = slot);
+            contents.compact(self.panes.live().map(|id| self.panes.get(id).slot));
+            self.panes.renumber_slots();
         }
         let given = self.given.first().map_or(0, |given| given.len());
         if given > 2 * panes + 4_096 {

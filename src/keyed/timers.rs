@@ -22,6 +22,14 @@ impl Timers {
     }
 
     pub(crate) fn set(&mut self, pane: usize, time: i64) {
+        // most often the node above has an earlier one
+        if let [times, minima, ..] = self.levels.as_mut_slice()
+            && let (Some(known), Some(minimum)) = (times.get_mut(pane), minima.get(pane / BLOCK))
+            && *minimum <= time
+        {
+            *known = time;
+            return;
+        }
         let mut place = pane;
         for level in 0.. {
             if self.levels.len() == level {
@@ -45,9 +53,10 @@ impl Timers {
         }
     }
 
-    /// Takes out the times up to `watermark`, with their panes, in the order of these.
-    pub(crate) fn take_due(&mut self, watermark: i64, mut taken: impl FnMut(usize, i64)) {
-        take(&mut self.levels, 0, watermark, &mut taken);
+    /// Takes out the times up to `watermark`, with their panes, in the order of these; `next` is given each, and says what the
+    /// time of the pane is then.
+    pub(crate) fn take_due(&mut self, watermark: i64, mut next: impl FnMut(usize, i64) -> i64) {
+        take(&mut self.levels, 0, watermark, &mut next);
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -56,7 +65,12 @@ impl Timers {
 }
 
 /// The same below a node, whose children are the highest level given. Returns what is the earliest time then.
-fn take(levels: &mut [Vec<i64>], node: usize, watermark: i64, taken: &mut impl FnMut(usize, i64)) -> i64 {
+fn take(
+    levels: &mut [Vec<i64>],
+    node: usize,
+    watermark: i64,
+    next: &mut impl FnMut(usize, i64) -> i64,
+) -> i64 {
     let Some((children, below)) = levels.split_last_mut() else { return END };
     let first = node * BLOCK;
     let end = children.len().min(first + BLOCK);
@@ -64,10 +78,9 @@ fn take(levels: &mut [Vec<i64>], node: usize, watermark: i64, taken: &mut impl F
     for child in bits(within(children, i64::MIN, watermark)) {
         let place = first + child;
         if below.is_empty() {
-            taken(place, children[child]);
-            children[child] = END;
+            children[child] = next(place, children[child]);
         } else {
-            children[child] = take(below, place, watermark, taken);
+            children[child] = take(below, place, watermark, next);
         }
     }
     bounds(children).first().map_or(END, |bounds| bounds.low)
@@ -89,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_out_exactly_what_is_due_at_rising_watermarks() {
+    fn takes_out_or_puts_off_exactly_what_is_due_at_rising_watermarks() {
         // 5,000 panes make three levels
         for panes in [1, 64, 65, 5_000] {
             let (mut timers, mut model) = (Timers::default(), vec![END; panes]);
@@ -110,11 +123,16 @@ mod tests {
                     model[pane] = time;
                 }
                 watermark = watermark.saturating_add((number() % 20) as i64);
+                // every third pane is put off
+                let next = |pane: usize| if pane % 3 == 0 { watermark.saturating_add(7) } else { END };
                 let mut due = Vec::new();
-                timers.take_due(watermark, |pane, time| due.push((pane, time)));
+                timers.take_due(watermark, |pane, time| {
+                    due.push((pane, time));
+                    next(pane)
+                });
                 let mut expected = Vec::new();
                 for (pane, time) in model.iter_mut().enumerate().filter(|(_, time)| **time <= watermark) {
-                    expected.push((pane, std::mem::replace(time, END)));
+                    expected.push((pane, std::mem::replace(time, next(pane))));
                 }
                 assert_eq!(due, expected, "{panes} panes at {watermark}");
                 taken += due.len();
@@ -129,7 +147,10 @@ mod tests {
         timers.set(70, 5);
         timers.set(3, END);
         let mut due = Vec::new();
-        timers.take_due(END, |pane, time| due.push((pane, time)));
+        timers.take_due(END, |pane, time| {
+            due.push((pane, time));
+            END
+        });
         let expected: Vec<(usize, i64)> =
             (0..71).map(|pane| (pane, if pane == 70 { 5 } else { END })).collect();
         assert_eq!(due, expected);
@@ -138,7 +159,10 @@ mod tests {
             let mut timers = Timers::default();
             (0..panes).for_each(|pane| timers.set(pane, END));
             let mut due = Vec::new();
-            timers.take_due(END, |pane, _| due.push(pane));
+            timers.take_due(END, |pane, _| {
+                due.push(pane);
+                END
+            });
             assert!(due.into_iter().eq(0..panes), "{panes} panes");
         }
     }

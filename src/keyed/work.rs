@@ -16,9 +16,9 @@ use arrow_array::ArrayRef;
 
 use super::assign::{Assigned, Assigner, Gaps};
 use super::contents::{Contents, Pending};
-use super::emission::Emitted;
+use super::emission::{Emission, Emitted, Origin};
 use super::firing::Cause;
-use super::pane::{Fill, Pane};
+use super::pane::{Fill, Pane, Story};
 use super::shard::Shard;
 use super::{Call, Spec};
 use crate::accumulator::Columns;
@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::fire::Firing;
 use crate::key::Keys;
 use crate::metrics::RowCounts;
-use crate::progress::{Judged, Passage};
+use crate::progress::{Cursor, Judged, Passage, Watermarks};
 use crate::route::MORSEL;
 use crate::state::BatchRows;
 use crate::trigger::Rule;
@@ -39,7 +39,7 @@ pub(crate) struct Arrivals<'a> {
     pub(crate) keys: &'a Keys<'a>,
     pub(crate) columns: &'a [Columns<ArrayRef>],
     /// The merged watermark before each row.
-    pub(crate) watermarks: &'a [i64],
+    pub(crate) watermarks: &'a Watermarks,
     pub(crate) gaps: &'a Gaps,
     /// The values that a delta trigger reads.
     pub(crate) deltas: Option<&'a [Option<f64>]>,
@@ -74,7 +74,10 @@ pub(crate) struct Working<'a> {
     pub(crate) watermark: i64,
     /// Whether a session that only gets longer has nothing else to do.
     extends: bool,
+    /// Whether all that ever happens to a pane is that it fires at its end, and is gone.
+    closes: bool,
     assigned: Assigned,
+    cursor: Cursor,
 }
 
 /// The row at hand.
@@ -92,6 +95,7 @@ impl<'a> Working<'a> {
     pub(crate) fn new(call: Call<'a>, shard: &'a mut Shard) -> Self {
         let watermark = shard.watermark;
         let given = shard.given.first().map_or(0, |given| given.len()) as u32;
+        let fires_once = call.spec.trigger.when == Rule::EventTime && !call.spec.keeps_rows();
         Working {
             call,
             spec: call.spec,
@@ -104,16 +108,17 @@ impl<'a> Working<'a> {
             leaving: Vec::new(),
             error: None,
             watermark,
-            extends: call.spec.assigner.is_session()
-                && call.spec.trigger.when == Rule::EventTime
-                && !call.spec.keeps_rows(),
+            extends: fires_once && call.spec.assigner.is_session(),
+            closes: fires_once && call.spec.lateness == 0 && !call.spec.retracts(),
             assigned: Assigned::default(),
+            cursor: Cursor::default(),
         }
     }
 
     /// Takes in the shard's rows of one batch.
     pub(crate) fn rows(&mut self, batch: &Arrivals<'_>) -> Judgement {
         let mut judgement = Judgement::default();
+        self.cursor = Cursor::default();
         let rows = BatchRows::new(batch.passage, batch.columns);
         if let Contents::Buffered(buffer) = &mut self.shard.contents {
             buffer.enter(&batch.passage.batch);
@@ -148,7 +153,7 @@ impl<'a> Working<'a> {
         (batch, rows): (&Arrivals<'_>, &BatchRows<'_>),
         judgement: &mut Judgement,
     ) {
-        self.watermark = batch.watermarks[row];
+        self.watermark = batch.watermarks.before_next(row, &mut self.cursor);
         let (time, arrival) = (rows.times[row], rows.first_arrival + row as u64);
         let delta = batch.deltas.and_then(|deltas| deltas[row]);
         let row = Row { row, key, time, arrival, delta };
@@ -162,10 +167,15 @@ impl<'a> Working<'a> {
     /// Ends the call at a watermark: what is due fires, and all that has fired is fetched.
     pub(crate) fn finish(mut self, watermark: i64, clock_passed: bool) -> Result<Emitted> {
         self.watermark = watermark;
-        let due = if watermark == NONE { Vec::new() } else { self.shard.panes.take_due(watermark) };
+        let next = |pane: &Pane, story: &Story| self.spec.next_time(pane, story.early_at);
+        let due = if watermark == NONE { Vec::new() } else { self.shard.panes.take_due(watermark, next) };
+        self.emitted.entries.reserve(due.len());
         for due in due.chunks(BLOCK) {
             self.shard.touch(due.iter().map(|&(id, _)| id));
-            due.iter().for_each(|&(id, since)| self.happen(id, since));
+            match self.closes {
+                true => self.close(due),
+                false => due.iter().for_each(|&(id, since)| self.happen(id, since)),
+            }
         }
         self.shard.panes.thin_out();
         if clock_passed {
@@ -243,6 +253,19 @@ impl<'a> Working<'a> {
                 self.fire(id, Firing::OnTime, Cause::Watermark { time: last, since: since.max(last) });
             }
         }
+    }
+
+    /// The watermark has passed the end of these panes, each since it was as high as noted, or since the end itself if that
+    /// is higher.
+    fn close(&mut self, due: &[(u32, i64)]) {
+        let mut entries = std::mem::take(&mut self.emitted.entries);
+        entries.extend(due.iter().map(|&(id, since)| {
+            let Pane { last, slot, .. } = *self.shard.panes.get(id);
+            let cause = Cause::Watermark { time: last, since: since.max(last) };
+            Emission { origin: Origin::Slot(slot), ..self.emission(id, Firing::OnTime, cause) }
+        }));
+        self.emitted.entries = entries;
+        due.iter().for_each(|&(id, _)| self.forget(id));
     }
 
     /// The watermark at which something happens to a pane next.
