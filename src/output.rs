@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::fire::{Fired, Firing};
 use crate::input::Source;
 use crate::key::{Code, Interner, KeyColumns};
-use crate::keyed::{self, Emission};
+use crate::keyed::{self, Emission, Said};
 use crate::window::Grid;
 use crate::workers::Workers;
 
@@ -270,7 +270,7 @@ impl Assembler {
         let entries = fired.entries();
         let workers = workers.worth(entries.len());
         let batches = workers.map_each(batches(&entries).collect(), |entries| {
-            let slots: Vec<u32> = entries.iter().map(|entry| entry.at).collect();
+            let slots: Vec<u32> = entries.iter().map(|entry| entry.place()).collect();
             let accumulators: Vec<_> = fired.accumulators.iter().map(|all| all.gather(&slots)).collect();
             let (keys, lines) = self.entry_lines(entries, keys, interner, |_| 1)?;
             let finished = self.finish(&accumulators, workers);
@@ -291,7 +291,7 @@ impl Assembler {
         let mut made = Vec::new();
         for entries in batches(&fired.entries()) {
             let rows: Vec<&RecordBatch> =
-                entries.iter().map(|entry| &fired.rows[entry.at as usize]).collect();
+                entries.iter().map(|entry| &fired.rows[entry.place() as usize]).collect();
             let values = arrow_select::concat::concat_batches(schema, rows.iter().copied())?;
             if values.num_rows() > 0 {
                 let (keys, lines) =
@@ -312,16 +312,15 @@ impl Assembler {
     ) -> Result<(Keys<'a>, Lines)> {
         let (mut codes, mut nulls) = (Vec::with_capacity(entries.len()), Vec::with_capacity(entries.len()));
         let (mut lines, mut group) = (Lines::new(self, entries.len()), 0);
+        let mut before = None;
         for (place, entry) in entries.iter().enumerate() {
-            let window = |entry: &Emission| (entry.start, entry.end, entry.firing, !entry.order.result);
-            if place > 0 && window(entry) != window(entries[place - 1]) {
-                group += 1;
-            }
+            let Said { start, end, firing, number } = entry.said();
+            let window = (start, end, firing, entry.order.result);
+            group += u32::from(before.replace(window).is_some_and(|before| before != window));
             let rows = rows(place);
             codes.resize(codes.len() + rows, entry.code);
             nulls.resize(nulls.len() + rows, entry.null);
-            let label = (entry.firing, entry.number, !entry.order.result);
-            lines.push(rows, (entry.start, entry.end), group, label);
+            lines.push(rows, (start, end), group, (firing, number, !entry.order.result));
         }
         let nulls = nulls.contains(&true).then_some(nulls);
         Ok((Keys::decode(keys, &codes, nulls.as_deref(), interner)?, lines))
@@ -457,7 +456,10 @@ impl Lines {
 
 /// Firings in batches of a handy size; those of a window are in one if they fit.
 fn batches<'a, 'e>(entries: &'a [&'e Emission]) -> impl Iterator<Item = &'a [&'e Emission]> {
-    let window = |entry: &Emission| (entry.start, entry.end, entry.firing);
+    let window = |entry: &Emission| {
+        let Said { start, end, firing, .. } = entry.said();
+        (start, end, firing)
+    };
     let mut rest = entries;
     std::iter::from_fn(move || {
         let len = rest.len().min(BATCH_ROWS);

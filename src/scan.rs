@@ -39,6 +39,12 @@ pub(crate) fn highest(times: &[i64], other: i64) -> i64 {
     times.iter().fold(other, |highest, &time| highest.max(time))
 }
 
+/// The lowest of some times; the end of time if there are none.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub(crate) fn lowest(times: &[i64]) -> i64 {
+    times.iter().fold(i64::MAX, |lowest, &time| lowest.min(time))
+}
+
 /// One bit for each time (at most 64) that is in `first..=last`.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
 pub(crate) fn within(times: &[i64], first: i64, last: i64) -> u64 {
@@ -72,6 +78,10 @@ mod tests {
                     high: block.iter().copied().max().unwrap(),
                 });
                 assert_eq!(bounds(some), expected.collect::<Vec<_>>());
+                assert_eq!(lowest(some), some.iter().copied().min().unwrap_or(i64::MAX));
+                for other in [i64::MIN, 0, i64::MAX] {
+                    assert_eq!(highest(some, other), some.iter().copied().fold(other, i64::max));
+                }
             }
             for (first, last) in [(i64::MIN, i64::MAX), (0, 1 << 40), (-5, 5), (3, 2), (i64::MAX, i64::MAX)] {
                 let bits = some

@@ -182,7 +182,7 @@ impl Aggregated {
             match *origin {
                 Origin::Slot(slot) => results.push(slot),
                 Origin::Given(slot) => retractions.push(slot),
-                Origin::Nowhere => {}
+                Origin::Ready(_) => {}
             }
         }
         let gathered = self.gather(&results);
@@ -193,13 +193,13 @@ impl Aggregated {
             append(&mut emitted.accumulators, &retracted);
         }
         let (mut result, mut retraction) = (base, base + results.len() as u32);
-        for Emission { origin, at, .. } in waiting {
+        for Emission { origin, .. } in waiting {
             let next = match origin {
                 Origin::Slot(_) => &mut result,
                 Origin::Given(_) => &mut retraction,
-                Origin::Nowhere => continue,
+                Origin::Ready(_) => continue,
             };
-            *at = *next;
+            *origin = Origin::Ready(*next);
             *next += 1;
         }
         emitted.ready = emitted.entries.len();

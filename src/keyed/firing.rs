@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 
 use super::assign::Assigner;
 use super::contents::{Contents, append};
-use super::emission::{Emission, Order, Origin};
+use super::emission::{Arrival, Emission, Order, Origin, Said};
 use super::pane::{Fill, Given, Pane, Past, Story};
 use super::work::{Row, Working};
 use crate::accumulator::{Accumulator, Rows};
@@ -110,8 +110,8 @@ impl Working<'_> {
 
     /// The arrival number of the first row that is judged by `watermark` or more, and by what. After the last row of the call
     /// that is the next one to come.
-    fn reached(&self, watermark: i64) -> (u64, i64) {
-        self.call.ladder.reached(watermark).unwrap_or((u64::MAX, self.watermark))
+    fn reached(&self, watermark: i64) -> (Arrival, i64) {
+        self.call.ladder.reached(watermark).unwrap_or((Arrival::LAST, self.watermark))
     }
 
     /// The clock has passed a multiple of the interval: panes with news fire early.
@@ -155,9 +155,9 @@ impl Working<'_> {
         }
         pane.fill = Fill::Said;
         let slot = pane.slot;
-        let emission = self.emission(id, firing, cause);
+        let emission = self.emission(id, firing, cause, Origin::Slot(slot));
         match self.shard.contents {
-            Contents::Aggregated(_) => self.emit_slot(id, slot, emission),
+            Contents::Aggregated(_) => self.emit_slot(id, emission),
             Contents::Buffered(_) => {
                 if let Err(error) = self.emit_rows(id, slot, emission, cause) {
                     self.error.get_or_insert(error);
@@ -184,7 +184,7 @@ impl Working<'_> {
     }
 
     #[inline]
-    pub(crate) fn emission(&self, id: u32, firing: Firing, cause: Cause) -> Emission {
+    pub(crate) fn emission(&self, id: u32, firing: Firing, cause: Cause, origin: Origin) -> Emission {
         let Pane { first, last, .. } = *self.shard.panes.get(id);
         let Past { key, number, created } = self.shard.panes.past(id);
         let counted = matches!(self.spec.assigner, Assigner::Count);
@@ -199,52 +199,40 @@ impl Working<'_> {
         let by_event = counted || self.spec.late_firing == LateFiring::PerRow;
         let sessions = self.spec.assigner.is_session();
         let (arrival, by_row, time) = match cause {
-            _ if !by_event && !sessions => (Some(0), false, 0),
-            Cause::Row(arrival) => (Some(arrival), true, 0),
+            _ if !by_event && !sessions => (Some(Arrival::of(0)), false, 0),
+            Cause::Row(arrival) => (Some(Arrival::of(arrival)), true, 0),
             Cause::Watermark { time, since } if since == time && !by_event => (None, false, time),
             Cause::Watermark { time, since } => (Some(self.reached(since).0), false, time),
-            Cause::Clock => (Some(u64::MAX), true, 0),
-            Cause::EndOfCall => (Some(u64::MAX), true, 1),
+            Cause::Clock => (Some(Arrival::LAST), true, 0),
+            Cause::EndOfCall => (Some(Arrival::LAST), true, 1),
         };
         // ends that are shown as the same are the same
-        let by_arrival = arrival.filter(|_| by_event).map(|arrival| arrival.min(i64::MAX as u64) as i64);
+        let by_arrival =
+            arrival.filter(|_| by_event).map(|arrival| arrival.row().min(i64::MAX as u64) as i64);
         let lead = by_arrival.unwrap_or(last.min(END - 1));
         let order = Order { lead, arrival, by_row, time, last, first, firing, created, number, result: true };
-        Emission {
-            order,
-            code: self.shard.keys.codes()[key as usize],
-            null: self.shard.keys.null_slot() == Some(key),
-            start: first,
-            end: if last == END { END } else { last + 1 },
-            firing,
-            number,
-            origin: Origin::Nowhere,
-            at: 0,
-        }
+        let null = self.shard.keys.null_slot() == Some(key);
+        Emission { order, code: self.shard.keys.codes()[key as usize], given: None, origin, null }
     }
 
-    /// Notes down that the contents of a slot are a result, and what it replaces.
+    /// Notes down a result, and what it replaces.
     #[inline]
-    fn emit_slot(&mut self, id: u32, slot: u32, mut emission: Emission) {
+    fn emit_slot(&mut self, id: u32, emission: Emission) {
         if self.spec.retracts() {
             self.retract(id, &emission);
         }
-        emission.origin = Origin::Slot(slot);
         self.emitted.entries.push(emission);
     }
 
     /// Takes back what a pane has given, and notes that it gives something new.
     fn retract(&mut self, id: u32, emission: &Emission) {
-        let Emission { start, end, firing, number, .. } = *emission;
-        let now = Given { slot: self.given, start, end, firing, number };
+        let now = Given { slot: self.given, said: emission.said() };
         self.given += 1;
         for given in std::mem::replace(&mut self.shard.panes.story_mut(id).given, vec![now]) {
             let order = Order { result: false, ..emission.order };
-            let Given { slot, start, end, firing, number } = given;
-            let origin = Origin::Given(slot);
-            let emission = emission.clone();
-            let given = Emission { order, start, end, firing, number, origin, ..emission };
-            self.emitted.entries.push(given);
+            let origin = Origin::Given(given.slot);
+            let given = Some(Box::new(given));
+            self.emitted.entries.push(Emission { order, given, origin, ..*emission });
         }
     }
 
@@ -264,17 +252,11 @@ impl Working<'_> {
             let Order { first, last, .. } = &mut emission.order;
             *first = times.iter().copied().min().unwrap_or(*first);
             *last = times.iter().copied().max().unwrap_or(*last).min(END - 1);
-            (emission.start, emission.end) = (*first, *last + 1);
         }
         let at = match &self.spec.function {
             Some(function) => {
-                let context = WindowContext {
-                    start: emission.start,
-                    end: emission.end,
-                    firing: emission.order.firing,
-                    number: emission.order.number,
-                    watermark,
-                };
+                let Said { start, end, firing, number } = emission.said();
+                let context = WindowContext { start, end, firing, number, watermark };
                 let failed =
                     |message| Error::Aggregate { aggregate: format!("{:?}", function.function), message };
                 let given = function.function.call(&context, &rows).map_err(failed)?;
@@ -292,7 +274,7 @@ impl Working<'_> {
                 at
             }
         };
-        self.emitted.entries.push(Emission { at: at as u32, ..emission });
+        self.emitted.entries.push(Emission { origin: Origin::Ready(at as u32), ..emission });
         if let (Some(evictor), Contents::Buffered(buffer)) =
             (self.spec.evictor.filter(|evictor| evictor.after), &mut self.shard.contents)
         {
@@ -308,7 +290,7 @@ impl Working<'_> {
                 let at = self.emitted.accumulators.first().map_or(0, |all| all.len());
                 let taken: Vec<_> = self.shard.given.iter().map(|given| given.gather(&[slot])).collect();
                 append(&mut self.emitted.accumulators, &taken);
-                (emission.origin, emission.at) = (Origin::Nowhere, at as u32);
+                emission.origin = Origin::Ready(at as u32);
             }
         }
         self.emitted.ready = self.emitted.entries.len();

@@ -26,8 +26,8 @@ use arrow_schema::Schema;
 
 pub(crate) use assign::{Assigner, Gaps};
 use contents::append;
-use emission::Emitted;
-pub(crate) use emission::{Emission, Order};
+use emission::{Arrival, Emitted, Origin};
+pub(crate) use emission::{Emission, Order, Said};
 use pane::Pane;
 pub(crate) use shard::Shard;
 use sort::sort;
@@ -197,13 +197,13 @@ pub(crate) struct Ladder(Vec<Watermarks>);
 
 impl Ladder {
     /// The arrival number of the first row that is judged by `watermark` or more, and by what; none if no row is.
-    fn reached(&self, watermark: i64) -> Option<(u64, i64)> {
+    fn reached(&self, watermark: i64) -> Option<(Arrival, i64)> {
         // no claim reaches nothing, not even the lowest time
         let watermark = watermark.max(NONE + 1);
         let rung = self.0.get(self.0.partition_point(|rung| rung.after < watermark))?;
         // the first row behind a batch is judged by what there is after it
         let row = rung.reached(watermark);
-        Some((rung.first_arrival + row as u64, rung.before(row)))
+        Some((Arrival::of(rung.first_arrival + row as u64), rung.before(row)))
     }
 }
 
@@ -410,7 +410,7 @@ impl Fired {
                 false => rows.len(),
             };
             entries.extend(more.entries.into_iter().map(|mut entry| {
-                entry.at += before as u32;
+                entry.origin = Origin::Ready(entry.place() + before as u32);
                 entry
             }));
             append(&mut accumulators, &more.accumulators);
@@ -426,7 +426,7 @@ impl Fired {
             if !same.iter().map(order).all(|order| order.arrival.is_none() && order.time == time) {
                 for &(_, place) in same.iter() {
                     let order = &mut entries[place as usize].order;
-                    let reached = || ladder.reached(order.time).map_or(u64::MAX, |(arrival, _)| arrival);
+                    let reached = || ladder.reached(order.time).map_or(Arrival::LAST, |(row, _)| row);
                     order.arrival = Some(order.arrival.unwrap_or_else(reached));
                 }
             }

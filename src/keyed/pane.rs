@@ -1,8 +1,8 @@
 //! Panes: what one key has in one window.
 
+use super::emission::Said;
 use super::timers::Timers;
 use crate::block::BLOCK;
-use crate::fire::Firing;
 use crate::watermark::END;
 
 /// No pane, no slot.
@@ -78,10 +78,7 @@ static NO_STORY: Story = Story::NONE;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Given {
     pub(crate) slot: u32,
-    pub(crate) start: i64,
-    pub(crate) end: i64,
-    pub(crate) firing: Firing,
-    pub(crate) number: u32,
+    pub(crate) said: Said,
 }
 
 /// The panes of a shard, by number; those of a key also by start. Few keys have more than one, so each has room for one, its
@@ -271,8 +268,8 @@ impl Panes {
         for ((key, time, last), slot) in rows.zip(slots) {
             let Some(pane) = self.homes.get_mut(key as usize) else { break };
             // one tick behind its end still touches it
-            let length = (pane.last.wrapping_sub(pane.first) as u64).wrapping_add(1);
-            let touches = time.wrapping_sub(pane.first) as u64 <= length;
+            let span = pane.last.saturating_add(1).wrapping_sub(pane.first) as u64;
+            let touches = time.wrapping_sub(pane.first) as u64 <= span;
             if !(touches && pane.of_key[1] == key && pane.last > watermark) {
                 break;
             }
@@ -316,29 +313,28 @@ impl Panes {
         id
     }
 
-    /// A session that begins behind all that its key has, if that is nothing, or one at home that is still to be reached by
-    /// the watermark. Returns whether it is so; if not, nothing has changed.
+    /// A session that begins behind all that its key has, if the latest of these is at home, and the watermark has reached
+    /// neither that nor the earliest. Returns whether it is so; if not, nothing has changed.
     pub(crate) fn begin(&mut self, key: u32, mut pane: Pane, created: u64, watermark: i64) -> bool {
         self.make_room(key);
-        let home = &self.homes[key as usize];
-        match home.of_key {
-            [NOTHING, NOTHING] => self.timers[0].set(key as usize, pane.last),
-            [NOTHING, latest]
-                if latest == key
-                    && home.last > watermark
-                    && home.last.saturating_add(1) < pane.first
-                    && !home.frozen
-                    && !home.changed =>
-            {
-                // the home keeps a time that is earlier than need be, which is found out when it comes
-                let last = home.last;
-                pane.of_key[0] = self.move_out(key, last);
+        let ids = self.of_key(key);
+        if let (Some(&first), Some(&latest), at) = (ids.first(), ids.last(), ids.len()) {
+            let (earliest, home) = (self.get(first).last, &self.homes[key as usize]);
+            let is_behind = home.last.saturating_add(1) < pane.first;
+            let is_reached = home.last.min(earliest) <= watermark;
+            if latest != key || !is_behind || is_reached || home.frozen || home.changed {
+                return false;
             }
-            _ => return false,
+            // the home keeps a time that is earlier than need be, which is found out when it comes
+            self.move_out(key, home.last);
+            self.enlist(key, at, key);
+        } else {
+            self.timers[0].set(key as usize, pane.last);
+            self.homes[key as usize].of_key = [NOTHING, key];
         }
-        pane.of_key[1] = key;
         self.len += 1;
         self.set_past(pane.slot, Past { key, number: 0, created });
+        pane.of_key = self.homes[key as usize].of_key;
         self.homes[key as usize] = pane;
         true
     }
@@ -350,8 +346,7 @@ impl Panes {
     }
 
     /// The pane that is at home with a key, and starts last, is put aside; something happens to it at `time`, and no earlier.
-    /// Returns its number.
-    fn move_out(&mut self, key: u32, time: i64) -> u32 {
+    fn move_out(&mut self, key: u32, time: i64) {
         let home = self.homes[key as usize].clone();
         let crowd = home.crowd();
         let moved = self.put_aside(home);
@@ -363,7 +358,6 @@ impl Panes {
         if let Some(last) = crowd.and_then(|crowd| self.crowds[crowd].last_mut()) {
             *last = moved;
         }
-        moved
     }
 
     /// Puts a pane at its place among those of its key.

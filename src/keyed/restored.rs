@@ -16,6 +16,7 @@ use arrow_schema::{DataType, SchemaRef};
 use super::assign::{Assigned, Assigner};
 use super::buffer::Place;
 use super::contents::Contents;
+use super::emission::Said;
 use super::pane::{Fill, Given, NOTHING, Pane, Past, Story};
 use super::{Keyed, Spec, append};
 use crate::accumulator::Accumulator;
@@ -284,13 +285,9 @@ fn restore_given(given: &Record<'_>, from: u32) -> Checked<Vec<Given>> {
         let name = firings.value(row);
         let all = [Firing::Early, Firing::OnTime, Firing::Late];
         let firing = all.into_iter().find(|firing| firing.as_str() == name);
-        Ok(Given {
-            slot: from + row as u32,
-            start: starts[row],
-            end: ends[row],
-            firing: firing.ok_or_else(|| format!("there is no firing {name:?}"))?,
-            number: numbers[row],
-        })
+        let firing = firing.ok_or_else(|| format!("there is no firing {name:?}"))?;
+        let said = Said { start: starts[row], end: ends[row], firing, number: numbers[row] };
+        Ok(Given { slot: from + row as u32, said })
     };
     (0..given.len()).map(one).collect()
 }

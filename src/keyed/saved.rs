@@ -192,12 +192,12 @@ impl Keyed {
         let wanted: Vec<(usize, u32)> = given().map(|(shard, given)| (shard, given.slot)).collect();
         let gathered = self
             .gather(&wanted, parts, |shard, slots| shard.given.iter().map(|all| all.gather(slots)).collect());
-        let firings: Vec<&str> = given().map(|(_, given)| given.firing.as_str()).collect();
+        let firings: Vec<&str> = given().map(|(_, given)| given.said.firing.as_str()).collect();
         let given = record(vec![
-            ("start", Arc::new(Int64Array::from_iter_values(given().map(|(_, given)| given.start)))),
-            ("end", Arc::new(Int64Array::from_iter_values(given().map(|(_, given)| given.end)))),
+            ("start", Arc::new(Int64Array::from_iter_values(given().map(|(_, given)| given.said.start)))),
+            ("end", Arc::new(Int64Array::from_iter_values(given().map(|(_, given)| given.said.end)))),
             ("firing", Arc::new(LargeStringArray::from(firings))),
-            ("number", Arc::new(UInt32Array::from_iter_values(given().map(|(_, given)| given.number)))),
+            ("number", Arc::new(UInt32Array::from_iter_values(given().map(|(_, given)| given.said.number)))),
             ("state", parts.inputs.save(&gathered)?),
         ])?;
         lists(spots.iter().map(|spot| self.story(*spot).given.len()), given)

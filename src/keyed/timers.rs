@@ -6,7 +6,7 @@
 //! is due is found by vectors of times, in the order of the panes in memory.
 
 use crate::block::{BLOCK, bits};
-use crate::scan::{bounds, within};
+use crate::scan::{bounds, lowest, within};
 use crate::watermark::END;
 
 /// Times of panes; [`END`] for those that have none.
@@ -83,7 +83,7 @@ fn take(
             children[child] = take(below, place, watermark, next);
         }
     }
-    bounds(children).first().map_or(END, |bounds| bounds.low)
+    lowest(children)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use arrow_array::ArrayRef;
 
 use super::assign::{Assigned, Assigner, Gaps};
 use super::contents::{Contents, Pending};
-use super::emission::{Emission, Emitted, Origin};
+use super::emission::{Emitted, Origin};
 use super::firing::Cause;
 use super::pane::{Fill, Pane, Story};
 use super::shard::Shard;
@@ -262,7 +262,7 @@ impl<'a> Working<'a> {
         entries.extend(due.iter().map(|&(id, since)| {
             let Pane { last, slot, .. } = *self.shard.panes.get(id);
             let cause = Cause::Watermark { time: last, since: since.max(last) };
-            Emission { origin: Origin::Slot(slot), ..self.emission(id, Firing::OnTime, cause) }
+            self.emission(id, Firing::OnTime, cause, Origin::Slot(slot))
         }));
         self.emitted.entries = entries;
         due.iter().for_each(|&(id, _)| self.forget(id));
