@@ -135,11 +135,12 @@ impl Aggregated {
         more.extend(behind);
     }
 
-    /// Nobody wants a slot any more.
-    pub(crate) fn release(&mut self, slot: u32) {
-        self.dead += 1;
+    /// Nobody wants these slots any more.
+    pub(crate) fn release(&mut self, slots: &[u32]) {
+        self.dead += slots.len();
         if !self.more.is_empty() {
-            self.dead += self.more.remove(&slot).map_or(0, |more| more.len());
+            let more = slots.iter().filter_map(|slot| self.more.remove(slot));
+            self.dead += more.map(|more| more.len()).sum::<usize>();
         }
     }
 

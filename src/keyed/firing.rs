@@ -133,12 +133,11 @@ impl Working<'_> {
             }
         }
         self.materialize();
-        for slot in self.leaving.drain(..) {
-            match &mut self.shard.contents {
-                Contents::Aggregated(contents) => contents.release(slot),
-                Contents::Buffered(buffer) => buffer.release(slot),
-            }
+        match &mut self.shard.contents {
+            Contents::Aggregated(contents) => contents.release(&self.leaving),
+            Contents::Buffered(buffer) => self.leaving.iter().for_each(|&slot| buffer.release(slot)),
         }
+        self.leaving.clear();
         if let Err(error) = self.shard.compact() {
             self.error.get_or_insert(error);
         }
@@ -183,7 +182,7 @@ impl Working<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn emission(&self, id: u32, firing: Firing, cause: Cause, origin: Origin) -> Emission {
         let Pane { first, last, .. } = *self.shard.panes.get(id);
         let Past { key, number, created } = self.shard.panes.past(id);

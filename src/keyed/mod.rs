@@ -213,6 +213,8 @@ pub(crate) struct Fired {
     entries: Vec<Emission>,
     /// The order of the entries, by their number.
     order: Vec<u32>,
+    /// How many results fire a window on time that another key's has fired.
+    repeated: u64,
     pub(crate) accumulators: Vec<Box<dyn Accumulator>>,
     pub(crate) rows: Vec<RecordBatch>,
 }
@@ -380,23 +382,8 @@ impl Fired {
     /// How many windows have fired on time, counted once for all keys. Windows of rows that are counted are each key's own, and
     /// fire at a row of their own.
     pub(crate) fn windows(&self) -> u64 {
-        let order = |place: &u32| &self.entries[*place as usize].order;
-        let (mut windows, mut different) = (0, Vec::new());
-        // the results of a window come one after the other, or with those of others that end with it
-        for together in self.order.chunk_by(|one, other| order(one).lead == order(other).lead) {
-            let results = together.iter().map(order);
-            let on_time = results.filter(|order| order.result && order.firing == Firing::OnTime);
-            if together.len() == 1 {
-                windows += on_time.count();
-                continue;
-            }
-            different.clear();
-            different.extend(on_time.map(|order| (order.last, order.first, order.arrival)));
-            different.sort_unstable();
-            different.dedup();
-            windows += different.len();
-        }
-        windows as u64
+        let on_time = self.results().filter(|order| order.firing == Firing::OnTime);
+        on_time.count() as u64 - self.repeated
     }
 
     /// What all shards have fired, in order.
@@ -419,6 +406,7 @@ impl Fired {
         // entries are large, and seldom need more than the first word of their order
         let mut places: Vec<(i64, u32)> = entries.iter().map(|entry| entry.order.lead).zip(0..).collect();
         sort(&mut places);
+        let (mut repeated, mut windows) = (0, Vec::new());
         for same in places.chunk_by_mut(|(lead, _), (other, _)| lead == other).filter(|same| same.len() > 1) {
             // when that was matters only if they have not all waited for the same watermark
             let order = |&(_, place): &(i64, u32)| &entries[place as usize].order;
@@ -431,8 +419,16 @@ impl Fired {
                 }
             }
             same.sort_unstable_by_key(|&(_, place)| (entries[place as usize].order, place));
+            let orders = same.iter().map(|&(_, place)| &entries[place as usize].order);
+            let on_time = orders.filter(|order| order.result && order.firing == Firing::OnTime);
+            windows.clear();
+            windows.extend(on_time.map(|order| (order.last, order.first, order.arrival)));
+            let all = windows.len();
+            windows.sort_unstable();
+            windows.dedup();
+            repeated += (all - windows.len()) as u64;
         }
         let order = places.into_iter().map(|(_, place)| place).collect();
-        Fired { entries, order, accumulators, rows }
+        Fired { entries, order, repeated, accumulators, rows }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::emission::Said;
 use super::timers::Timers;
-use crate::block::BLOCK;
+use crate::block::{BLOCK, bits};
 use crate::watermark::END;
 
 /// No pane, no slot.
@@ -226,17 +226,21 @@ impl Panes {
         let Panes { homes, others, timers, stories, .. } = self;
         let mut due = Vec::new();
         for (which, (panes, timers)) in [homes, others].into_iter().zip(timers).enumerate() {
-            timers.take_due(watermark, |place, time| {
-                let pane = &panes[place];
-                if !pane.is_there() {
-                    return END;
+            timers.take_due(watermark, |first, places, times| {
+                // the processor waits for all of these panes at once
+                std::hint::black_box(bits(places).fold(0, |all, place| all ^ panes[first + place].last));
+                for child in bits(places) {
+                    let (place, time) = (first + child, &mut times[child]);
+                    let pane = &panes[place];
+                    let next = match pane.is_there() {
+                        true => next(pane, stories[which].get(place).unwrap_or(&NO_STORY)),
+                        false => END,
+                    };
+                    if next <= watermark && pane.is_there() {
+                        due.push((place as u32 | (which as u32) << 31, *time));
+                    }
+                    *time = if next <= watermark { END } else { next };
                 }
-                let next = next(pane, stories[which].get(place).unwrap_or(&NO_STORY));
-                if next <= watermark {
-                    due.push((place as u32 | (which as u32) << 31, time));
-                    return END;
-                }
-                next
             });
         }
         due
@@ -313,24 +317,26 @@ impl Panes {
         id
     }
 
-    /// A session that begins behind all that its key has, if the latest of these is at home, and the watermark has reached
-    /// neither that nor the earliest. Returns whether it is so; if not, nothing has changed.
+    /// A session that begins behind the one or two that its key has, if it has any, and the latest of these is at home and has
+    /// not been reached by the watermark. Returns whether it is so; if not, nothing has changed.
     pub(crate) fn begin(&mut self, key: u32, mut pane: Pane, created: u64, watermark: i64) -> bool {
         self.make_room(key);
-        let ids = self.of_key(key);
-        if let (Some(&first), Some(&latest), at) = (ids.first(), ids.last(), ids.len()) {
-            let (earliest, home) = (self.get(first).last, &self.homes[key as usize]);
-            let is_behind = home.last.saturating_add(1) < pane.first;
-            let is_reached = home.last.min(earliest) <= watermark;
-            if latest != key || !is_behind || is_reached || home.frozen || home.changed {
-                return false;
+        let home = &self.homes[key as usize];
+        match home.of_key {
+            [NOTHING, NOTHING] => {
+                self.timers[0].set(key as usize, pane.last);
+                self.homes[key as usize].of_key = [NOTHING, key];
             }
-            // the home keeps a time that is earlier than need be, which is found out when it comes
-            self.move_out(key, home.last);
-            self.enlist(key, at, key);
-        } else {
-            self.timers[0].set(key as usize, pane.last);
-            self.homes[key as usize].of_key = [NOTHING, key];
+            [earlier, latest] => {
+                let is_behind = home.last.saturating_add(1) < pane.first;
+                let is_alone = latest == key && home.crowd().is_none();
+                if !is_alone || !is_behind || home.last <= watermark || home.frozen || home.changed {
+                    return false;
+                }
+                // the home keeps a time that is earlier than need be, which is found out when it comes
+                self.move_out(key, home.last);
+                self.enlist(key, 1 + usize::from(earlier != NOTHING), key);
+            }
         }
         self.len += 1;
         self.set_past(pane.slot, Past { key, number: 0, created });

@@ -53,10 +53,10 @@ impl Timers {
         }
     }
 
-    /// Takes out the times up to `watermark`, with their panes, in the order of these; `next` is given each, and says what the
-    /// time of the pane is then.
-    pub(crate) fn take_due(&mut self, watermark: i64, mut next: impl FnMut(usize, i64) -> i64) {
-        take(&mut self.levels, 0, watermark, &mut next);
+    /// Finds the times up to `watermark`, in the order of their panes. `put_off` is given up to 64 times, the first pane they
+    /// belong to, and a bit for each that is due: these it replaces by later ones.
+    pub(crate) fn take_due(&mut self, watermark: i64, mut put_off: impl FnMut(usize, u64, &mut [i64])) {
+        take(&mut self.levels, 0, watermark, &mut put_off);
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -69,18 +69,18 @@ fn take(
     levels: &mut [Vec<i64>],
     node: usize,
     watermark: i64,
-    next: &mut impl FnMut(usize, i64) -> i64,
+    put_off: &mut impl FnMut(usize, u64, &mut [i64]),
 ) -> i64 {
     let Some((children, below)) = levels.split_last_mut() else { return END };
     let first = node * BLOCK;
     let end = children.len().min(first + BLOCK);
     let children = &mut children[first..end];
-    for child in bits(within(children, i64::MIN, watermark)) {
-        let place = first + child;
-        if below.is_empty() {
-            children[child] = next(place, children[child]);
-        } else {
-            children[child] = take(below, place, watermark, next);
+    let due = within(children, i64::MIN, watermark);
+    if below.is_empty() {
+        put_off(first, due, children);
+    } else {
+        for child in bits(due) {
+            children[child] = take(below, first + child, watermark, put_off);
         }
     }
     lowest(children)
@@ -126,9 +126,10 @@ mod tests {
                 // every third pane is put off
                 let next = |pane: usize| if pane % 3 == 0 { watermark.saturating_add(7) } else { END };
                 let mut due = Vec::new();
-                timers.take_due(watermark, |pane, time| {
-                    due.push((pane, time));
-                    next(pane)
+                timers.take_due(watermark, |first, panes, times| {
+                    for place in bits(panes) {
+                        due.push((first + place, std::mem::replace(&mut times[place], next(first + place))));
+                    }
                 });
                 let mut expected = Vec::new();
                 for (pane, time) in model.iter_mut().enumerate().filter(|(_, time)| **time <= watermark) {
@@ -147,9 +148,8 @@ mod tests {
         timers.set(70, 5);
         timers.set(3, END);
         let mut due = Vec::new();
-        timers.take_due(END, |pane, time| {
-            due.push((pane, time));
-            END
+        timers.take_due(END, |first, panes, times| {
+            due.extend(bits(panes).map(|place| (first + place, times[place])));
         });
         let expected: Vec<(usize, i64)> =
             (0..71).map(|pane| (pane, if pane == 70 { 5 } else { END })).collect();
@@ -159,10 +159,7 @@ mod tests {
             let mut timers = Timers::default();
             (0..panes).for_each(|pane| timers.set(pane, END));
             let mut due = Vec::new();
-            timers.take_due(END, |pane, _| {
-                due.push(pane);
-                END
-            });
+            timers.take_due(END, |first, panes, _| due.extend(bits(panes).map(|place| first + place)));
             assert!(due.into_iter().eq(0..panes), "{panes} panes");
         }
     }
