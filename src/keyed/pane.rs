@@ -345,6 +345,28 @@ impl Panes {
         true
     }
 
+    /// A session that becomes part of one of the one or two that its key has: of the latest, which is at home, in front of it,
+    /// or of the one before that; if it touches one only, and the watermark has not reached that. Returns the slot.
+    pub(crate) fn join(&mut self, key: u32, (first, last): (i64, i64), watermark: i64) -> Option<u32> {
+        let home = self.homes.get_mut(key as usize).filter(|home| home.of_key[1] == key)?;
+        let earlier = match home.of_key[0] {
+            NOTHING => None,
+            id => Some(self.others.get_mut(split(id).1).filter(|_| id & OTHER != 0)?),
+        };
+        let reaches_home = last.saturating_add(1) >= home.first;
+        let behind = |pane: &Pane| pane.last.saturating_add(1) < first;
+        let pane = match earlier {
+            _ if reaches_home && earlier.as_deref().is_none_or(behind) && first <= home.last => home,
+            Some(pane) if !reaches_home && !behind(pane) && last.saturating_add(1) >= pane.first => pane,
+            _ => return None,
+        };
+        if pane.last <= watermark {
+            return None;
+        }
+        (pane.first, pane.last, pane.fill) = (pane.first.min(first), pane.last.max(last), Fill::News);
+        Some(pane.slot)
+    }
+
     fn make_room(&mut self, key: u32) {
         if self.homes.len() <= key as usize {
             self.homes.resize(key as usize + 1, Pane::new(0, 0, NOTHING));

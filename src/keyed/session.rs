@@ -73,11 +73,8 @@ impl Working<'_> {
                 let row = block.start + rest.trailing_zeros() as usize;
                 let (time, arrival) = (times[at], rows.first_arrival + row as u64);
                 let session = (time, last_tick(time, batch.gaps.of(row)));
-                match time > watermark && self.begin(key, session, arrival, watermark) {
-                    true => {
-                        self.pending.push(row, self.shard.panes.get(key).slot);
-                        judgement.counts.taken += 1;
-                    }
+                match time > watermark && self.begins_or_joins((row, key), session, arrival, watermark) {
+                    true => judgement.counts.taken += 1,
                     false => self.row(row, key, (batch, rows), judgement),
                 }
                 rest &= rest - 1;
@@ -86,16 +83,26 @@ impl Working<'_> {
         }
     }
 
-    /// Opens a session, if that is all that its row does: see [`Panes::begin`].
-    fn begin(&mut self, key: u32, (first, last): (i64, i64), arrival: u64, watermark: i64) -> bool {
+    /// Takes a row that is not late, if all that it does is to [begin](Panes::begin) or to [join](Panes::join) a session.
+    fn begins_or_joins(
+        &mut self,
+        (row, key): (usize, u32),
+        (first, last): (i64, i64),
+        arrival: u64,
+        watermark: i64,
+    ) -> bool {
         let Contents::Aggregated(contents) = &mut self.shard.contents else { return false };
-        let mut pane = Pane::new(first, last, contents.next_slot());
-        pane.fill = Fill::News;
-        let begins = self.shard.panes.begin(key, pane, arrival, watermark);
-        if begins {
-            contents.new_slot();
+        let panes = &mut self.shard.panes;
+        let mut new = Pane::new(first, last, contents.next_slot());
+        new.fill = Fill::News;
+        let slot = match panes.begin(key, new, arrival, watermark) {
+            true => Some(contents.new_slot()),
+            false => panes.join(key, (first, last), watermark),
+        };
+        if let Some(slot) = slot {
+            self.pending.push(row, slot);
         }
-        begins
+        slot.is_some()
     }
 
     /// Notes the rows of a block that have made sessions longer; `watermark` is no less than what any of them is judged by.
