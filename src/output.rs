@@ -272,7 +272,7 @@ impl Assembler {
         let batches = workers.map_each(batches(&entries).collect(), |entries| {
             let slots: Vec<u32> = entries.iter().map(|entry| entry.place()).collect();
             let accumulators: Vec<_> = fired.accumulators.iter().map(|all| all.gather(&slots)).collect();
-            let (keys, lines) = self.entry_lines(entries, keys, interner, |_| 1)?;
+            let (keys, lines) = self.entry_lines(entries, keys, interner)?;
             let finished = self.finish(&accumulators, workers);
             let values = self.values(finished, &lines, &keys)?;
             self.assemble(keys, lines, values)
@@ -294,34 +294,48 @@ impl Assembler {
                 entries.iter().map(|entry| &fired.rows[entry.place() as usize]).collect();
             let values = arrow_select::concat::concat_batches(schema, rows.iter().copied())?;
             if values.num_rows() > 0 {
-                let (keys, lines) =
-                    self.entry_lines(entries, keys, interner, |place| rows[place].num_rows())?;
+                let each = entries.iter().zip(&rows);
+                let entries: Vec<&Emission> =
+                    each.flat_map(|(entry, rows)| std::iter::repeat_n(*entry, rows.num_rows())).collect();
+                let (keys, lines) = self.entry_lines(&entries, keys, interner)?;
                 made.push(self.assemble(keys, lines, values.columns().to_vec())?);
             }
         }
         Ok(made)
     }
 
-    /// What the rows of some firings say, each as often as `rows` says of its place.
+    /// What rows say that are due to these firings.
     fn entry_lines<'a>(
         &self,
         entries: &[&Emission],
         keys: &'a KeyColumns,
         interner: &Interner,
-        rows: impl Fn(usize) -> usize,
     ) -> Result<(Keys<'a>, Lines)> {
-        let (mut codes, mut nulls) = (Vec::with_capacity(entries.len()), Vec::with_capacity(entries.len()));
-        let (mut lines, mut group) = (Lines::new(self, entries.len()), 0);
-        let mut before = None;
-        for (place, entry) in entries.iter().enumerate() {
-            let Said { start, end, firing, number } = entry.said();
-            let window = (start, end, firing, entry.order.result);
-            group += u32::from(before.replace(window).is_some_and(|before| before != window));
-            let rows = rows(place);
-            codes.resize(codes.len() + rows, entry.code);
-            nulls.resize(nulls.len() + rows, entry.null);
-            lines.push(rows, (start, end), group, (firing, number, !entry.order.result));
+        fn column<T>(entries: &[&Emission], of: impl Fn(&Emission) -> T) -> Vec<T> {
+            entries.iter().map(|entry| of(entry)).collect()
         }
+        let window = |entry: &Emission| {
+            let Said { start, end, firing, .. } = entry.said();
+            (start, end, firing, entry.order.result)
+        };
+        let groups = || {
+            let next = entries.windows(2).map(|pair| u32::from(window(pair[0]) != window(pair[1])));
+            let groups = std::iter::once(0).chain(next).scan(0, |group, next| {
+                *group += next;
+                Some(*group)
+            });
+            groups.collect()
+        };
+        let lines = Lines {
+            starts: column(entries, |entry| entry.said().start),
+            ends: column(entries, |entry| entry.said().end),
+            groups: self.sort_by_key.then(groups),
+            firings: self.columns.firing.then(|| column(entries, |entry| entry.said().firing.as_str())),
+            numbers: self.columns.number.then(|| column(entries, |entry| i64::from(entry.said().number))),
+            retractions: self.columns.retraction.then(|| column(entries, |entry| !entry.order.result)),
+        };
+        let codes = column(entries, |entry| entry.code);
+        let nulls = column(entries, |entry| entry.null);
         let nulls = nulls.contains(&true).then_some(nulls);
         Ok((Keys::decode(keys, &codes, nulls.as_deref(), interner)?, lines))
     }

@@ -212,14 +212,12 @@ impl Aggregated {
     }
 
     /// Keeps these slots only, in this order, each with what has been merged to it.
-    pub(crate) fn compact(&mut self, slots: impl Iterator<Item = u32>) {
-        let (mut kept, mut more) = (Vec::new(), HashMap::default());
-        for slot in slots {
-            let place = kept.len() as u32;
-            kept.push(slot);
-            if let Some(merged) = self.more.get(&slot) {
-                more.insert(place, merged.clone());
-            }
+    pub(crate) fn compact(&mut self, mut kept: Vec<u32>) {
+        let mut more = HashMap::default();
+        if !self.more.is_empty() {
+            let merged =
+                (0..).zip(&kept).filter_map(|(place, slot)| Some((place, self.more.get(slot)?.clone())));
+            more.extend(merged);
         }
         let mut ordered: Vec<_> = more.iter_mut().collect();
         ordered.sort_unstable_by_key(|(place, _)| **place);

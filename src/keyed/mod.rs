@@ -129,12 +129,12 @@ impl Spec {
         if last == END { END } else { last.saturating_add(self.lateness) }
     }
 
-    /// The watermark at which something happens to a pane next.
-    fn next_time(&self, pane: &Pane, early_at: Option<i64>) -> i64 {
+    /// The watermark at which something happens to a pane next, where `early_at` says when that is earlier.
+    fn next_time(&self, pane: &Pane, early_at: impl FnOnce() -> Option<i64>) -> i64 {
         match pane.due {
             true => self.expires_at(pane.last),
             false if self.is_early_by_event_time() => {
-                early_at.map_or(pane.last, |early| early.min(pane.last))
+                early_at().map_or(pane.last, |early| early.min(pane.last))
             }
             false => pane.last,
         }
@@ -418,7 +418,10 @@ impl Fired {
                     order.arrival = Some(order.arrival.unwrap_or_else(reached));
                 }
             }
-            same.sort_unstable_by_key(|&(_, place)| (entries[place as usize].order, place));
+            same.sort_unstable_by(|&(_, one), &(_, other)| {
+                let order = |place: u32| &entries[place as usize].order;
+                order(one).cmp(order(other)).then(one.cmp(&other))
+            });
             let orders = same.iter().map(|&(_, place)| &entries[place as usize].order);
             let on_time = orders.filter(|order| order.result && order.firing == Firing::OnTime);
             windows.clear();

@@ -177,11 +177,13 @@ impl Panes {
         self.get_mut(id).slot = slot;
     }
 
-    /// All panes have new slots, the first that [`live`](Panes::live) gives the first, and so on.
-    pub(crate) fn renumber_slots(&mut self) {
-        let live: Vec<u32> = self.live().collect();
-        self.pasts = live.iter().map(|&id| self.past(id)).collect();
-        (0..).zip(live).for_each(|(slot, id)| self.get_mut(id).slot = slot);
+    /// Gives all panes new slots without gaps. Returns which they had before, in the order of the new ones.
+    pub(crate) fn renumber_slots(&mut self) -> Vec<u32> {
+        let panes = self.homes.iter_mut().chain(&mut self.others).filter(|pane| pane.is_there());
+        let before: Vec<u32> =
+            (0..).zip(panes).map(|(new, pane)| std::mem::replace(&mut pane.slot, new)).collect();
+        self.pasts = before.iter().map(|&slot| self.pasts[slot as usize]).collect();
+        before
     }
 
     pub(crate) fn story(&self, id: u32) -> &Story {
@@ -217,29 +219,28 @@ impl Panes {
     }
 
     /// Takes out the times up to `watermark`, with the panes to which something happens; others have been put off, to when
-    /// `next` says.
+    /// `next` says: it is told where the story of the pane is, if it has one.
     pub(crate) fn take_due(
         &mut self,
         watermark: i64,
-        next: impl Fn(&Pane, &Story) -> i64,
+        next: impl Fn(&Pane, &[Story], usize) -> i64,
     ) -> Vec<(u32, i64)> {
         let Panes { homes, others, timers, stories, .. } = self;
         let mut due = Vec::new();
         for (which, (panes, timers)) in [homes, others].into_iter().zip(timers).enumerate() {
             timers.take_due(watermark, |first, places, times| {
-                // the processor waits for all of these panes at once
-                std::hint::black_box(bits(places).fold(0, |all, place| all ^ panes[first + place].last));
                 for child in bits(places) {
                     let (place, time) = (first + child, &mut times[child]);
                     let pane = &panes[place];
-                    let next = match pane.is_there() {
-                        true => next(pane, stories[which].get(place).unwrap_or(&NO_STORY)),
-                        false => END,
-                    };
-                    if next <= watermark && pane.is_there() {
+                    let next = if pane.is_there() { next(pane, &stories[which], place) } else { END };
+                    if next > watermark {
+                        *time = next;
+                        continue;
+                    }
+                    if pane.is_there() {
                         due.push((place as u32 | (which as u32) << 31, *time));
                     }
-                    *time = if next <= watermark { END } else { next };
+                    *time = END;
                 }
             });
         }
@@ -258,31 +259,32 @@ impl Panes {
         }
     }
 
-    /// Rows, by their key, their time, and the last tick of the session that each would have for itself. Those that only make
-    /// longer a session that is at home, starts last, and has not been reached by the watermark, are done with, up to the
-    /// first that does more. Returns how many these are, and writes down their slots.
-    #[inline]
+    /// Rows by their key and time; `last` says what the last tick of the session is that each would have for itself. Those that
+    /// only make longer a session that is at home, starts last, and has not been reached by the watermark, are done with, up
+    /// to the first that does more. Returns how many these are, and writes down their slots.
+    #[inline(always)]
     pub(crate) fn lengthen(
         &mut self,
-        rows: impl Iterator<Item = (u32, i64, i64)>,
+        keys: &[u32],
+        times: &[i64],
+        last: impl Fn(usize, i64) -> i64,
         watermark: i64,
         slots: &mut [u32; BLOCK],
     ) -> usize {
-        let mut taken = 0;
-        for ((key, time, last), slot) in rows.zip(slots) {
-            let Some(pane) = self.homes.get_mut(key as usize) else { break };
+        let homes = self.homes.as_mut_slice();
+        for (place, ((&key, &time), slot)) in keys.iter().zip(times).zip(slots).enumerate() {
+            let Some(pane) = homes.get_mut(key as usize) else { return place };
             // one tick behind its end still touches it
             let span = pane.last.saturating_add(1).wrapping_sub(pane.first) as u64;
             let touches = time.wrapping_sub(pane.first) as u64 <= span;
             if !(touches && pane.of_key[1] == key && pane.last > watermark) {
-                break;
+                return place;
             }
-            pane.last = pane.last.max(last);
+            pane.last = pane.last.max(last(place, time));
             pane.fill = Fill::News;
             *slot = pane.slot;
-            taken += 1;
         }
-        taken
+        keys.len()
     }
 
     /// Looks at the homes of these keys. Rows are then taken one after the other, each as soon as its pane has come from memory;

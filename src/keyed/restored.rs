@@ -116,7 +116,7 @@ impl Keyed {
                     .keep(number, &saved.lists("rows")?.value(row), pane.fill != Fill::Empty)
                     .map_err(within)?,
             };
-            let next = spec.next_time(&pane, story.early_at);
+            let next = spec.next_time(&pane, || story.early_at);
             let time = if all.passed(next) { all.watermark.saturating_add(1) } else { next };
             let id = shard.panes.insert(key, at, pane, past.created);
             *shard.panes.past_mut(id) = past;

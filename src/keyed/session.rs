@@ -9,13 +9,15 @@ use super::assign::Gaps;
 use super::contents::Contents;
 use super::pane::{Fill, Pane, Panes};
 use super::work::{Arrivals, Judgement, Row, Taken, Working};
-use crate::block::{BLOCK, Block, bits};
+use crate::block::{BLOCK, Block};
 use crate::state::BatchRows;
 use crate::watermark::NONE;
 
 /// The last tick of the session that a row would have for itself: the end of time if its end cannot be said in 64 bits.
 fn last_tick(time: i64, gap: i64) -> i64 {
-    time.saturating_add(gap - 1)
+    // a saturating addition takes twice as many instructions
+    let more = gap - 1;
+    time.min(i64::MAX - more) + more
 }
 
 impl Panes {
@@ -40,28 +42,35 @@ impl Working<'_> {
     ) {
         // no row of the block is judged by more
         let watermark = batch.watermarks.behind_block(block.start);
-        let mut gathered = [0; BLOCK];
+        // the times of the rows, and their gaps, side by side with the keys
+        let side_by_side = |all: &[i64], room: &mut [i64; BLOCK]| {
+            room.iter_mut().zip(block.iter()).for_each(|(own, row)| *own = all[row]);
+        };
+        let (mut gathered, mut gaps) = ([0; BLOCK], [0; BLOCK]);
         let times = match block.whole() {
             Some(whole) => &rows.times[whole],
             None => {
-                gathered.iter_mut().zip(block.iter()).for_each(|(time, row)| *time = rows.times[row]);
+                side_by_side(rows.times, &mut gathered);
                 &gathered[..keys.len()]
             }
         };
+        if let Gaps::Each(all) = batch.gaps {
+            side_by_side(all, &mut gaps);
+        }
         let (mut at, mut rest, mut slots) = (0, block.rows, [0; BLOCK]);
         while at < keys.len() {
-            let panes = &mut self.shard.panes;
-            let rows_left = keys[at..].iter().copied().zip(times[at..].iter().copied());
+            let (panes, keys_left, times_left) = (&mut self.shard.panes, &keys[at..], &times[at..]);
             let taken = match batch.gaps {
-                Gaps::Same(gap) => {
-                    let sessions = rows_left.map(|(key, time)| (key, time, last_tick(time, *gap)));
-                    panes.lengthen(sessions, watermark, &mut slots)
-                }
-                Gaps::Each(gaps) => {
-                    let gaps = bits(rest).map(|bit| gaps[block.start + bit]);
-                    let sessions =
-                        rows_left.zip(gaps).map(|((key, time), gap)| (key, time, last_tick(time, gap)));
-                    panes.lengthen(sessions, watermark, &mut slots)
+                Gaps::Same(gap) => panes.lengthen(
+                    keys_left,
+                    times_left,
+                    |_, time| last_tick(time, *gap),
+                    watermark,
+                    &mut slots,
+                ),
+                Gaps::Each(_) => {
+                    let last = |place: usize, time| last_tick(time, gaps[at + place]);
+                    panes.lengthen(keys_left, times_left, last, watermark, &mut slots)
                 }
             };
             let before = rest;

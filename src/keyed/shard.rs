@@ -53,8 +53,7 @@ impl Shard {
         if let Contents::Aggregated(contents) = &mut self.contents
             && contents.wants_compaction()
         {
-            contents.compact(self.panes.live().map(|id| self.panes.get(id).slot));
-            self.panes.renumber_slots();
+            contents.compact(self.panes.renumber_slots());
         }
         let given = self.given.first().map_or(0, |given| given.len());
         if given > 2 * panes + 4_096 {

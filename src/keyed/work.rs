@@ -167,7 +167,9 @@ impl<'a> Working<'a> {
     /// Ends the call at a watermark: what is due fires, and all that has fired is fetched.
     pub(crate) fn finish(mut self, watermark: i64, clock_passed: bool) -> Result<Emitted> {
         self.watermark = watermark;
-        let next = |pane: &Pane, story: &Story| self.spec.next_time(pane, story.early_at);
+        let next = |pane: &Pane, stories: &[Story], place: usize| {
+            self.spec.next_time(pane, || stories.get(place).and_then(|story| story.early_at))
+        };
         let due = if watermark == NONE { Vec::new() } else { self.shard.panes.take_due(watermark, next) };
         self.emitted.entries.reserve(due.len());
         for due in due.chunks(BLOCK) {
@@ -270,9 +272,8 @@ impl<'a> Working<'a> {
 
     /// The watermark at which something happens to a pane next.
     fn next_time(&self, id: u32) -> i64 {
-        let early = self.spec.is_early_by_event_time();
-        let early_at = if early { self.shard.panes.story(id).early_at } else { None };
-        self.spec.next_time(self.shard.panes.get(id), early_at)
+        let panes = &self.shard.panes;
+        self.spec.next_time(panes.get(id), || panes.story(id).early_at)
     }
 
     /// Something happens to a pane when its next time has come. If that is over, it happens as soon as the watermark moves.
