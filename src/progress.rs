@@ -429,3 +429,66 @@ impl Progress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::Schema;
+
+    use super::*;
+    use crate::scan::bounds;
+    use crate::watermark::Lag;
+
+    /// Times that go up and down, three blocks of them and a part of a fourth.
+    fn times() -> Vec<i64> {
+        (0..203_i64).map(|row| row + row * 7_919 % 31 - 40).collect()
+    }
+
+    fn passage(times: &[i64], before: Before, (floor, ceiling): (i64, i64)) -> Passage {
+        let own = before.watermarks(times).last().copied().unwrap_or(NONE);
+        Passage {
+            partition: 0,
+            batch: RecordBatch::new_empty(Schema::empty().into()),
+            times: times.to_vec().into(),
+            bounds: bounds(times),
+            first_arrival: 1_000,
+            before,
+            floor,
+            ceiling,
+            after: floor.max(own.saturating_add(3).min(ceiling)),
+        }
+    }
+
+    #[test]
+    fn a_watermark_that_is_asked_for_is_that_of_the_list() {
+        let times = times();
+        let rising = (0..times.len() as i64).map(|row| row / 5).collect();
+        let kinds = [
+            Before::Constant(NONE),
+            Before::Constant(7),
+            Before::RunningMax { max: NONE, lag: Lag { ticks: 20, inclusive: true } },
+            Before::RunningMax { max: 90, lag: Lag { ticks: 0, inclusive: false } },
+            Before::Each(rising),
+        ];
+        for before in kinds {
+            for limits in [(NONE, END), (30, END), (NONE, 55), (10, 12)] {
+                let mut passage = passage(&times, before.clone(), limits);
+                let list = passage.watermarks();
+                let asked = passage.take_watermarks();
+                let mut cursor = Cursor::default();
+                for (row, &expected) in list.iter().enumerate() {
+                    assert_eq!(asked.before(row), expected, "row {row} of {before:?} in {limits:?}");
+                    // every third row, as somebody would who looks at a few
+                    if row % 3 == 0 {
+                        assert_eq!(asked.before_next(row, &mut cursor), expected, "row {row}, on the way");
+                    }
+                    assert!(asked.behind_block(row - row % BLOCK) >= expected);
+                }
+                assert_eq!(asked.before(times.len()), asked.after);
+                for watermark in -70..240 {
+                    let expected = list.iter().position(|&before| before >= watermark);
+                    assert_eq!(asked.reached(watermark), expected.unwrap_or(times.len()), "{watermark}");
+                }
+            }
+        }
+    }
+}

@@ -89,6 +89,50 @@ fn sessions_that_touch_are_one_and_a_row_between_two_joins_them() {
 }
 
 #[test]
+fn rows_join_whichever_sessions_of_their_key_they_touch() {
+    let late = TimeDelta::from_secs(1);
+    let bounded = WatermarkStrategy::bounded_out_of_orderness(late);
+    let mut operator = builder(Window::session(MS(10))).watermark(bounded).build().unwrap();
+    let opened = [100, 130, 160].map(|time| (time, "a", 1));
+    assert!(push(&mut operator, &opened).is_empty());
+    assert!(push(&mut operator, &[100, 130].map(|time| (time, "b", 1))).is_empty());
+    assert!(push(&mut operator, &[100, 130].map(|time| (time, "c", 1))).is_empty());
+    assert_eq!(operator.metrics().keys, 7);
+    // a: [95, 110) in front of the first, 138 behind the second, 155 in front of the third and 168 behind it: [95, 110),
+    // [130, 148), [155, 178)
+    assert!(push(&mut operator, &[95, 138, 155, 168].map(|time| (time, "a", 2))).is_empty());
+    // b: 125 in front of the second, 108 behind the first: [100, 118), [125, 140); c: 119 touches neither 110 nor 130
+    assert!(push(&mut operator, &[(125, "b", 2), (108, "b", 2), (119, "c", 2)]).is_empty());
+    assert_eq!(operator.metrics().keys, 8);
+    // a: 148 touches the second and the third; b: [115, 125) both
+    assert!(push(&mut operator, &[(148, "a", 4), (115, "b", 4)]).is_empty());
+    assert_eq!(operator.metrics().keys, 6);
+    assert_eq!(
+        fired(&operator.finish().unwrap()),
+        [
+            "95-110 a=3 on_time 0",
+            "100-110 c=1 on_time 0",
+            "119-129 c=2 on_time 0",
+            "100-140 b=10 on_time 0",
+            "130-140 c=1 on_time 0",
+            "130-178 a=12 on_time 0",
+        ]
+    );
+}
+
+#[test]
+fn a_row_at_the_beginning_of_time_does_not_touch_a_session_at_its_end() {
+    let mut operator = builder(Window::session(MS(10))).build().unwrap();
+    assert!(push(&mut operator, &[(i64::MAX, "a", 1)]).is_empty());
+    // W is one less than the highest time: the row is late
+    let output = operator.push(0, &rows(&[(i64::MIN, "a", 2)])).unwrap();
+    assert_eq!((fired(&output).len(), output.late[0].num_rows()), (0, 1));
+    // an end that cannot be said is shown as the highest time
+    let last = fired(&operator.finish().unwrap());
+    assert_eq!(last, [format!("{0}-{0} a=1 on_time 0", i64::MAX)]);
+}
+
+#[test]
 fn a_session_that_has_fired_goes_on_within_lateness_and_numbers_its_firings() {
     let mut operator = builder(Window::session(MS(10))).allowed_lateness(MS(100)).build().unwrap();
     // W = 19: [0, 10) of a is due

@@ -58,6 +58,11 @@ impl Pending {
         self.last = block.end() - 1;
     }
 
+    /// Makes room for so many more rows.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.slots.reserve(rows);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
         self.slots.clear();

@@ -123,6 +123,7 @@ impl<'a> Working<'a> {
         if let Contents::Buffered(buffer) = &mut self.shard.contents {
             buffer.enter(&batch.passage.batch);
         }
+        self.pending.reserve(batch.mine.iter().map(Block::len).sum());
         let mut slots = Vec::new();
         for blocks in batch.mine.chunks(MORSEL / BLOCK) {
             self.shard.keys.assign(batch.keys, 0, blocks, &mut slots);
