@@ -110,7 +110,12 @@ impl Watermarks {
                 if !(start + 1..=row).contains(&cursor.row) {
                     *cursor = Cursor { row: start, highest: self.highest[row / BLOCK] };
                 }
-                *cursor = Cursor { row, highest: highest(&self.times[cursor.row..row], cursor.highest) };
+                let highest = match &self.times[cursor.row..row] {
+                    [] => cursor.highest,
+                    [time] => cursor.highest.max(*time),
+                    times => highest(times, cursor.highest),
+                };
+                *cursor = Cursor { row, highest };
                 lag.watermark(cursor.highest)
             }
         };

@@ -124,7 +124,8 @@ mod tests {
                 }
                 watermark = watermark.saturating_add((number() % 20) as i64);
                 // every third pane is put off
-                let next = |pane: usize| if pane % 3 == 0 { watermark.saturating_add(7) } else { END };
+                let next =
+                    |pane: usize| if pane.is_multiple_of(3) { watermark.saturating_add(7) } else { END };
                 let mut due = Vec::new();
                 timers.take_due(watermark, |first, panes, times| {
                     for place in bits(panes) {
