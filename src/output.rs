@@ -452,7 +452,6 @@ impl Lines {
     }
 
     /// Adds rows of one firing.
-    #[inline]
     fn push(&mut self, rows: usize, bounds: (i64, i64), group: u32, label: (Firing, u32, bool)) {
         fn extend<T: Clone>(column: &mut Option<Vec<T>>, len: usize, value: T) {
             if let Some(column) = column {

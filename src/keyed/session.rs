@@ -8,10 +8,9 @@ use std::ops::Range;
 use super::assign::Gaps;
 use super::contents::Contents;
 use super::pane::{Fill, Pane, Panes};
-use super::work::{Arrivals, Judgement, Row, Taken, Working};
+use super::work::{Arrivals, Judgement, Row, Taken, Working, has_passed};
 use crate::block::{BLOCK, Block};
 use crate::state::BatchRows;
-use crate::watermark::NONE;
 
 /// The last tick of the session that a row would have for itself: the end of time if its end cannot be said in 64 bits.
 fn last_tick(time: i64, gap: i64) -> i64 {
@@ -127,10 +126,9 @@ impl Working<'_> {
         }
         let passage = batch.passage;
         if passage.bounds[taken.start / BLOCK].low <= watermark {
-            let before = |row: usize| batch.watermarks.before(row);
-            let late = |row: &usize| {
-                let time = passage.times[*row];
-                time <= watermark && before(*row) != NONE && time <= before(*row)
+            let late = |&row: &usize| {
+                let time = passage.times[row];
+                time <= watermark && has_passed(batch.watermarks.before(row), time)
             };
             judgement.counts.late_taken += taken.iter().filter(late).count() as u64;
         }

@@ -120,10 +120,10 @@ impl<'a> Working<'a> {
         let mut judgement = Judgement::default();
         self.cursor = Cursor::default();
         let rows = BatchRows::new(batch.passage, batch.columns);
-        if let Contents::Buffered(buffer) = &mut self.shard.contents {
-            buffer.enter(&batch.passage.batch);
+        match &mut self.shard.contents {
+            Contents::Aggregated(_) => self.pending.reserve(batch.mine.iter().map(Block::len).sum()),
+            Contents::Buffered(buffer) => buffer.enter(&batch.passage.batch),
         }
-        self.pending.reserve(batch.mine.iter().map(Block::len).sum());
         let mut slots = Vec::new();
         for blocks in batch.mine.chunks(MORSEL / BLOCK) {
             self.shard.keys.assign(batch.keys, 0, blocks, &mut slots);
@@ -286,7 +286,7 @@ impl<'a> Working<'a> {
 
     /// Whether the watermark has reached a time.
     pub(crate) fn passed(&self, time: i64) -> bool {
-        self.watermark != NONE && time <= self.watermark
+        has_passed(self.watermark, time)
     }
 
     /// A pane is gone, and its contents when nobody waits for them.
@@ -359,6 +359,11 @@ impl<'a> Working<'a> {
     }
 }
 
+/// Whether a watermark has reached a time.
+pub(super) fn has_passed(watermark: i64, time: i64) -> bool {
+    watermark != NONE && time <= watermark
+}
+
 /// What became of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
@@ -375,7 +380,7 @@ impl Judgement {
     }
 
     fn note(&mut self, taken: Taken, row: Row, watermark: i64, knows_late: bool) {
-        let late = u64::from(knows_late && row.time <= watermark && watermark != NONE);
+        let late = u64::from(knows_late && has_passed(watermark, row.time));
         match taken {
             Taken::NoWindow => self.counts.no_window += 1,
             Taken::Dropped => {
