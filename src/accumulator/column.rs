@@ -294,6 +294,11 @@ pub(crate) fn grow<T: Clone>(values: &mut Vec<T>, slots: usize, value: T) {
     }
 }
 
+/// The same value at all of `slots`.
+pub(crate) fn fill<T: Clone>(values: &mut [T], slots: &[u32], value: &T) {
+    slots.iter().for_each(|&slot| values[slot as usize].clone_from(value));
+}
+
 /// Bytes that a vector holds, without what its elements point to.
 pub(crate) fn bytes<T>(values: &Vec<T>) -> usize {
     values.capacity() * size_of::<T>()

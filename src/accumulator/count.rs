@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::types::UInt64Type;
 use arrow_array::{ArrayRef, Int64Array, UInt64Array};
 
-use super::column::{bytes, for_each_row, gather, grow};
+use super::column::{bytes, fill, for_each_row, gather, grow};
 use super::{Accumulator, FinishError, Part, Rows, same, spend};
 use crate::snapshot::{Checked, Record, record};
 
@@ -24,6 +24,9 @@ impl Accumulator for Count {
     }
     fn clear(&mut self) {
         self.counts.clear();
+    }
+    fn reset(&mut self, slots: &[u32]) {
+        fill(&mut self.counts, slots, &0);
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let counts = self.counts.as_mut_slice();

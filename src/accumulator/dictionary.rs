@@ -44,6 +44,9 @@ impl Accumulator for Dictionary {
     fn clear(&mut self) {
         self.values.clear();
     }
+    fn reset(&mut self, slots: &[u32]) {
+        self.values.reset(slots);
+    }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         with_values(rows, |rows| self.values.update(slots, rows));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{ArrayRef, Int64Array, UInt64Array};
 
-use super::column::{Lens, Native, bytes, for_each_row, gather, grow};
+use super::column::{Lens, Native, bytes, fill, for_each_row, gather, grow};
 use super::seen::Seen;
 use super::{Accumulator, FinishError, Part, Rows, same};
 use crate::aggregate::RowPosition;
@@ -81,6 +81,11 @@ impl<N: Native, const LAST: bool> Accumulator for FirstLast<N, LAST> {
         self.places.clear();
         self.values.clear();
         self.seen = Seen::default();
+    }
+    fn reset(&mut self, slots: &[u32]) {
+        fill(&mut self.places, slots, &nowhere::<LAST>());
+        fill(&mut self.values, slots, &N::default());
+        self.seen.reset(slots);
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let (values, nulls) = (self.lens.view(rows), rows.nulls());

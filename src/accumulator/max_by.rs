@@ -4,7 +4,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
-use super::column::{Lens, Native, bytes, for_each_row, gather, grow};
+use super::column::{Lens, Native, bytes, fill, for_each_row, gather, grow};
 use super::dictionary::looked_up;
 use super::first_last::{Place, nowhere, place, replaces, restore_places, save_places};
 use super::{Accumulator, Columns, FinishError, Part, Rows, nulls, same};
@@ -94,6 +94,10 @@ impl<N: Native, const MAX: bool> Accumulator for MaxBy<N, MAX> {
     fn clear(&mut self) {
         self.records.clear();
         self.values.clear();
+    }
+    fn reset(&mut self, slots: &[u32]) {
+        fill(&mut self.records, slots, &Record::NEW);
+        self.values.reset(slots);
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         with_plain_by(rows, |rows| {
@@ -233,6 +237,10 @@ impl<N: Native> Accumulator for Keep<N> {
     fn clear(&mut self) {
         self.values.clear();
         self.valid.clear();
+    }
+    fn reset(&mut self, slots: &[u32]) {
+        fill(&mut self.values, slots, &N::default());
+        fill(&mut self.valid, slots, &false);
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let (values, nulls) = (self.lens.view(rows), rows.nulls());

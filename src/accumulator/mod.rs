@@ -47,6 +47,8 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     fn resize(&mut self, slots: usize);
     /// Goes back to no slots, and keeps the room for them.
     fn clear(&mut self);
+    /// These slots have seen nothing again.
+    fn reset(&mut self, slots: &[u32]);
     /// Takes in rows: the k-th row of `rows` belongs to `slots[k]`.
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>);
     /// As `update`, where all rows belong to slot 0: `zeros` are as many zeros as there are rows. The state comes out the

@@ -32,6 +32,12 @@ impl Seen {
             Some(_) => for_each_row(slots, blocks, nulls, |slot, _| self.mark(slot)),
         }
     }
+    pub(crate) fn reset(&mut self, slots: &[u32]) {
+        for &slot in slots {
+            self.unseen += usize::from(self.flags[slot as usize]);
+            self.flags[slot as usize] = false;
+        }
+    }
     /// Whether slot `i` has seen a value.
     pub(crate) fn get(&self, slot: usize) -> bool {
         self.flags[slot]

@@ -111,6 +111,13 @@ impl<F: ObjectFunction> Accumulator for States<F> {
         self.states.clear();
         self.heap = 0;
     }
+    fn reset(&mut self, slots: &[u32]) {
+        let function = &self.function;
+        for &slot in slots {
+            let state = &mut self.states[slot as usize];
+            self.heap += function.tracked(state, |state| *state = function.create());
+        }
+    }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         self.heap += self.function.update(&mut self.states, slots, rows);
     }

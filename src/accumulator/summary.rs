@@ -11,7 +11,7 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, UInt64Array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
-use super::column::{Lens, Native, bytes, for_each, for_each_row, gather, grow};
+use super::column::{Lens, Native, bytes, fill, for_each, for_each_row, gather, grow};
 use super::total::Total;
 use super::{Accumulator, FinishError, Part, Rows, same, spend};
 use crate::snapshot::{Checked, Record as Saved, record};
@@ -225,6 +225,14 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
         self.records.clear();
         self.nulls.clear();
         self.bound = self.bound.map(|_| 0);
+    }
+    fn reset(&mut self, slots: &[u32]) {
+        fill(&mut self.records, slots, &Self::NEW);
+        for &slot in slots {
+            if let Some(nulls) = self.nulls.get_mut(slot as usize) {
+                *nulls = 0;
+            }
+        }
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let (values, nulls) = (self.lens.view(rows), rows.nulls());

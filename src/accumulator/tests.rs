@@ -629,6 +629,37 @@ fn a_cleared_accumulator_is_a_new_one() {
     });
 }
 
+/// All that an array consists of.
+fn bits(array: ArrayRef) -> Vec<u8> {
+    let batch = RecordBatch::try_from_iter([("", array)]).unwrap();
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+#[test]
+fn slots_can_be_given_to_others() {
+    every_case(|function, batch, _| {
+        let context = format!("{function:?} of {}", batch.column.data_type());
+        let (new, mut reset) = (batch.whole(function, 0, 0), batch.whole(function, 0, batch.len()));
+        let mut expected = new.clone();
+        expected.merge(&[1, 3], &reset.gather(&[1, 3]));
+        reset.states.reset(&[2, 0]);
+        assert_eq!(finished(reset.clone()), finished(expected.clone()), "{context}");
+        batch.feed(&mut reset, 3, 14);
+        batch.feed(&mut expected, 3, 14);
+        assert_eq!(finished(reset.clone()), finished(expected), "{context}");
+        // what states hold beside themselves is known again
+        reset.states.reset(&[0, 1, 2, 3]);
+        // in a snapshot even the bits below a null are the same
+        let saved = |of: &Single| of.states.save().map(bits);
+        assert_eq!(saved(&reset), saved(&new), "{context}");
+        if let Function::Custom(_) = function {
+            assert_eq!(reset.size(), new.size(), "{context}");
+        }
+    });
+}
+
 #[test]
 fn merging_equals_the_reference() {
     every_case(|function, batch, kind| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{ArrayRef, Float64Array, UInt64Array};
 
-use super::column::{Lens, Native, bytes, for_each, gather, grow};
+use super::column::{Lens, Native, bytes, fill, for_each, gather, grow};
 use super::{Accumulator, FinishError, Part, Rows, same, spend};
 use crate::snapshot::{Checked, Record, record};
 
@@ -73,6 +73,9 @@ impl<N: Native> Accumulator for Variance<N> {
     }
     fn clear(&mut self) {
         self.moments.clear();
+    }
+    fn reset(&mut self, slots: &[u32]) {
+        fill(&mut self.moments, slots, &Moments::default());
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let (lens, moments) = (&self.lens, self.moments.as_mut_slice());

@@ -21,8 +21,8 @@ pub(crate) enum Contents {
 pub(crate) struct Aggregated {
     accumulators: Vec<Box<dyn Accumulator>>,
     slots: usize,
-    /// Slots that no pane has any more.
-    dead: usize,
+    /// Slots that no pane has any more, and that have seen nothing again: the next ones to be given.
+    free: Vec<u32>,
     /// What panes have that were merged: more slots, in the order in which they are to be combined.
     more: HashMap<u32, Vec<u32>, FixedState>,
 }
@@ -71,17 +71,19 @@ impl Pending {
 
 impl Aggregated {
     pub(crate) fn new(inputs: &Inputs) -> Self {
-        Aggregated { accumulators: inputs.empty(), slots: 0, dead: 0, more: HashMap::default() }
+        Aggregated { accumulators: inputs.empty(), slots: 0, free: Vec::new(), more: HashMap::default() }
     }
 
     pub(crate) fn new_slot(&mut self) -> u32 {
-        self.slots += 1;
-        self.slots as u32 - 1
+        self.free.pop().unwrap_or_else(|| {
+            self.slots += 1;
+            self.slots as u32 - 1
+        })
     }
 
     /// What the next [`new_slot`](Aggregated::new_slot) is.
     pub(crate) fn next_slot(&self) -> u32 {
-        self.slots as u32
+        self.free.last().copied().unwrap_or(self.slots as u32)
     }
 
     /// A slot and those that were merged to it, in the order in which they are to be combined.
@@ -142,10 +144,14 @@ impl Aggregated {
 
     /// Nobody wants these slots any more.
     pub(crate) fn release(&mut self, slots: &[u32]) {
-        self.dead += slots.len();
+        let known = self.free.len();
+        self.free.extend_from_slice(slots);
         if !self.more.is_empty() {
-            let more = slots.iter().filter_map(|slot| self.more.remove(slot));
-            self.dead += more.map(|more| more.len()).sum::<usize>();
+            self.free.extend(slots.iter().filter_map(|slot| self.more.remove(slot)).flatten());
+        }
+        for accumulator in &mut self.accumulators {
+            accumulator.resize(self.slots);
+            accumulator.reset(&self.free[known..]);
         }
     }
 
@@ -211,9 +217,9 @@ impl Aggregated {
         emitted.ready = emitted.entries.len();
     }
 
-    /// Whether so many slots are dead that it pays to leave them behind.
+    /// Whether so many slots are free that it pays to leave them behind.
     pub(crate) fn wants_compaction(&self) -> bool {
-        self.dead > 4_096.max(self.slots / 2)
+        self.free.len() > 4_096.max(self.slots / 2)
     }
 
     /// Keeps these slots only, in this order, each with what has been merged to it.
@@ -236,11 +242,12 @@ impl Aggregated {
             accumulator.resize(self.slots);
             *accumulator = accumulator.gather(&kept);
         }
-        (self.slots, self.dead, self.more) = (kept.len(), 0, more);
+        (self.slots, self.free, self.more) = (kept.len(), Vec::new(), more);
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.accumulators.iter().map(|all| all.size()).sum()
+        let accumulators: usize = self.accumulators.iter().map(|all| all.size()).sum();
+        accumulators + self.free.capacity() * size_of::<u32>()
     }
 
     /// See [`Accumulator::magnitude`].
