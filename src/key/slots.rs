@@ -46,8 +46,10 @@ pub(crate) const MAX_SLOTS: usize = i32::MAX as usize;
 pub(super) const EMPTY: u32 = u32::MAX;
 /// Codes that span no more than this are looked up in an array, however few they are.
 const SMALL_SPAN: u64 = 4_096;
-/// An array may have this many entries for each key.
-const SPAN_PER_KEY: u64 = 8;
+/// Codes may span this many times their number for an array, which has half as many entries again.
+const SPAN_PER_KEY: u64 = 4;
+/// With so many keys in a hash table it is asked for the first time whether they have come to lie close together.
+const FIRST_LOOK: usize = 1_024;
 
 /// The keys of one slice.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +59,8 @@ pub(crate) struct Slots {
     null_slot: Option<u32>,
     /// Made when a key is first looked up: most tables that several are merged into only fire.
     index: OnceLock<Index>,
+    /// The number of keys for which it was last asked whether an array would do.
+    looked_at: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -95,10 +99,15 @@ impl Slots {
     /// An empty table that expects keys like those of `other`.
     pub(crate) fn like(other: &Slots) -> Slots {
         let index = match other.index() {
+            // one that was made for more keys than there are now
+            Index::Array { slots, .. } if slots.len() as u64 > 2 * longest_span(other.len()) => {
+                return Slots::default();
+            }
             Index::Array { base, slots } => Index::Array { base: *base, slots: vec![EMPTY; slots.len()] },
             Index::Hash(table) => Index::Hash(HashTable::with_capacity(table.capacity())),
         };
-        Slots { codes: Vec::with_capacity(other.codes.len()), null_slot: None, index: index.into() }
+        let codes = Vec::with_capacity(other.codes.len());
+        Slots { codes, null_slot: None, index: index.into(), looked_at: other.looked_at }
     }
 
     /// Forgets all keys, and keeps the room for them.
@@ -131,6 +140,7 @@ impl Slots {
     /// `first` on.
     pub(crate) fn assign(&mut self, keys: &Keys<'_>, first: usize, blocks: &[Block], slots: &mut Vec<u32>) {
         slots.clear();
+        self.look_again();
         match keys {
             Keys::One => {
                 self.find(0, false).unwrap_or_else(|| self.insert(0));
@@ -254,9 +264,17 @@ impl Slots {
     }
 
     /// Goes over to an array if the codes have come to lie close together. They seldom do from the start, if there are many.
-    pub(crate) fn settle(&mut self) {
-        if matches!(self.index(), Index::Hash(_)) {
-            self.index = OnceLock::new();
+    /// It is asked whenever there are twice as many.
+    fn look_again(&mut self) {
+        if self.len() < FIRST_LOOK.max(2 * self.looked_at) {
+            return;
+        }
+        self.looked_at = self.len();
+        if matches!(self.index(), Index::Hash(_))
+            && let Some((low, span)) = span(&self.codes, self.null_slot)
+            && span < longest_span(self.len())
+        {
+            self.index = Index::array(&self.codes, self.null_slot, low, span).into();
         }
     }
 
@@ -287,32 +305,51 @@ impl Slots {
     }
 }
 
+/// The codes of all slots but the null key's.
+fn real(codes: &[Code], null_slot: Option<u32>) -> impl Iterator<Item = (u32, Code)> {
+    (0u32..).zip(codes.iter().copied()).filter(move |&(slot, _)| Some(slot) != null_slot)
+}
+
+/// The lowest code, and how far the highest lies behind it. Codes of signed columns are sign-extended, so their order is that of
+/// i64.
+fn span(codes: &[Code], null_slot: Option<u32>) -> Option<(Code, u64)> {
+    let low = real(codes, null_slot).map(|(_, code)| code as i64).min()?;
+    let high = real(codes, null_slot).map(|(_, code)| code as i64).max()?;
+    Some((low as Code, (high as u64).wrapping_sub(low as u64)))
+}
+
+/// What so many codes may span for an array.
+fn longest_span(codes: usize) -> u64 {
+    SMALL_SPAN.max(SPAN_PER_KEY * codes as u64)
+}
+
 impl Index {
-    /// With room for as many keys again.
+    /// With room for more keys.
     fn of(codes: &[Code], null_slot: Option<u32>) -> Self {
-        let real = || (0u32..).zip(codes).filter(|&(slot, _)| Some(slot) != null_slot).map(|(s, &c)| (s, c));
-        // codes of signed columns are sign-extended, so their order is that of i64
-        let low = real().map(|(_, code)| code as i64).min().unwrap_or(0);
-        let high = real().map(|(_, code)| code as i64).max().unwrap_or(0);
-        let span = (high as u64).wrapping_sub(low as u64);
-        if codes.is_empty() {
-            Index::Array { base: 0, slots: Vec::new() }
-        } else if span < SMALL_SPAN.max(SPAN_PER_KEY * codes.len() as u64) {
-            // half of the spare room on either side, so that a growing range is rebuilt a logarithmic number of times
-            let spare = (span / 2).max(16);
-            let base = (low as u64).wrapping_sub(spare);
-            let mut slots = vec![EMPTY; (span + 1 + 2 * spare) as usize];
-            for (slot, code) in real() {
-                slots[code.wrapping_sub(base) as usize] = slot;
+        match span(codes, null_slot) {
+            None => Index::Array { base: 0, slots: Vec::new() },
+            Some((low, span)) if span < longest_span(codes.len()) => {
+                Index::array(codes, null_slot, low, span)
             }
-            Index::Array { base, slots }
-        } else {
-            let mut table = HashTable::with_capacity(2 * codes.len());
-            for (slot, code) in real() {
-                table.insert_unique(hash(code), slot, |&slot| hash(codes[slot as usize]));
+            Some(_) => {
+                let mut table = HashTable::with_capacity(2 * codes.len());
+                for (slot, code) in real(codes, null_slot) {
+                    table.insert_unique(hash(code), slot, |&slot| hash(codes[slot as usize]));
+                }
+                Index::Hash(table)
             }
-            Index::Hash(table)
         }
+    }
+
+    /// With spare room on either side, so that a growing range is rebuilt a logarithmic number of times.
+    fn array(codes: &[Code], null_slot: Option<u32>, low: Code, span: u64) -> Self {
+        let spare = (span / 4).max(16);
+        let base = low.wrapping_sub(spare);
+        let mut slots = vec![EMPTY; (span + 1 + 2 * spare) as usize];
+        for (slot, code) in real(codes, null_slot) {
+            slots[code.wrapping_sub(base) as usize] = slot;
+        }
+        Index::Array { base, slots }
     }
 }
 
@@ -398,6 +435,30 @@ mod tests {
             &(0..5_000u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 3_000) << 40).collect::<Vec<_>>(),
         );
         check(&(0..5_000).map(|i| i % 977).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn codes_that_come_to_lie_close_together_get_an_array() {
+        // a prime, so that multiples of another number leap over all codes below it
+        let codes: Vec<Code> = (0..20_011).map(|i| i * 7_919 % 20_011).collect();
+        let is_array = |slots: &Slots| matches!(slots.index(), Index::Array { .. });
+        let (mut close, mut apart) = (Slots::default(), Slots::default());
+        for (number, codes) in codes.chunks(64).enumerate() {
+            let spread: Vec<Code> = codes.iter().map(|code| code * SPAN_PER_KEY).collect();
+            let expected: Vec<u32> = (64 * number as u32..).take(codes.len()).collect();
+            assert_eq!(assign(&mut close, codes), expected);
+            assert_eq!(assign(&mut apart, &spread), expected);
+            assert!(number != 10 || !is_array(&close), "codes of 640 keys span 20,000");
+        }
+        assert!(is_array(&close) && !is_array(&apart));
+        close.validate();
+        // the next slice has one from the start; one that follows a slice with few keys has a small one
+        let mut few = Slots::like(&close);
+        assert!(is_array(&few));
+        assert_eq!(assign(&mut few, &[7, 20_000, 7]), [0, 1, 0]);
+        let mut next = Slots::like(&few);
+        assert!(next.size() < few.size() / 100);
+        assert_eq!(assign(&mut next, &[20_000, 7]), [0, 1]);
     }
 
     #[test]

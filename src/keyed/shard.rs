@@ -21,8 +21,6 @@ pub(crate) struct Shard {
     pub(crate) given: Vec<Box<dyn Accumulator>>,
     /// The watermark that it has seen.
     pub(crate) watermark: i64,
-    /// The number of keys for which the way to look them up was chosen.
-    settled: usize,
 }
 
 impl Shard {
@@ -37,7 +35,6 @@ impl Shard {
             contents,
             given: inputs.empty(),
             watermark: NONE,
-            settled: 0,
         }
     }
 
@@ -75,10 +72,6 @@ impl Shard {
             }
             self.keys = keys;
             self.panes.renumber_keys();
-        }
-        if self.keys.len() > 2 * self.settled.max(1_024) {
-            self.keys.settle();
-            self.settled = self.keys.len();
         }
         match &mut self.contents {
             Contents::Aggregated(_) => Ok(()),
