@@ -5,6 +5,9 @@
 
 use std::ops::Range;
 
+use arrow_buffer::NullBuffer;
+use arrow_buffer::bit_chunk_iterator::BitChunks;
+
 /// The rows that one block can hold.
 pub(crate) const BLOCK: usize = 64;
 
@@ -39,6 +42,20 @@ impl Block {
     #[inline]
     pub(crate) fn whole(&self) -> Option<Range<usize>> {
         (self.rows == u64::MAX).then_some(self.start..self.start + BLOCK)
+    }
+
+    /// Which of some values of the batch are those of its 64 rows; the last block of a batch can have fewer.
+    #[inline]
+    pub(crate) fn of<'a, T>(&self, values: &'a [T]) -> &'a [T] {
+        &values[self.start..values.len().min(self.start + BLOCK)]
+    }
+
+    /// The rows that are not null.
+    pub(crate) fn valid(&self, nulls: Option<&NullBuffer>) -> u64 {
+        let Some(nulls) = nulls else { return self.rows };
+        let len = BLOCK.min(nulls.len() - self.start);
+        let valid = BitChunks::new(nulls.validity(), nulls.offset() + self.start, len);
+        self.rows & valid.iter().next().unwrap_or_else(|| valid.remainder_bits())
     }
 
     /// The row behind the last.
@@ -85,6 +102,17 @@ mod tests {
         assert_eq!((all.len(), all.end(), all.whole()), (64, 128, Some(64..128)));
         assert!(all.iter().eq(64..128));
         assert_eq!(Block::one(7).iter().collect::<Vec<_>>(), [7]);
+        let values: Vec<usize> = (0..131).collect();
+        for start in [0, 64, 100, 128] {
+            let block = Block { start, rows: 0b101 };
+            assert_eq!(block.of(&values), &values[start..131.min(start + 64)]);
+            assert_eq!(block.valid(None), 0b101);
+            for (lacking, rows) in [(start, 0b100), (start + 1, 0b101), (start + 2, 1)] {
+                // nulls that begin in the middle of a byte
+                let nulls: NullBuffer = (0..134).map(|row| row != lacking + 3).collect();
+                assert_eq!(block.valid(Some(&nulls.slice(3, 131))), rows);
+            }
+        }
         for range in [0..1, 3..67, 5..205] {
             assert!(Block::cover(range.clone()).iter().flat_map(Block::iter).eq(range));
         }

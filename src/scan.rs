@@ -7,6 +7,17 @@ use multiversion::multiversion;
 
 use crate::block::BLOCK;
 
+/// Bit by bit: to read one takes fewer vector instructions than to shift it into place.
+static BITS: [u64; BLOCK] = {
+    let mut bits = [0; BLOCK];
+    let mut bit = 0;
+    while bit < BLOCK {
+        bits[bit] = 1 << bit;
+        bit += 1;
+    }
+    bits
+};
+
 /// The lowest and the highest time of some rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
@@ -52,17 +63,72 @@ pub(crate) fn within(times: &[i64], first: i64, last: i64) -> u64 {
         return 0;
     }
     let span = last.wrapping_sub(first) as u64;
-    let mut bits = 0;
-    for (row, &time) in times.iter().enumerate() {
+    let marked = |(&time, &bit): (&i64, &u64)| {
         let inside = time.wrapping_sub(first) as u64 <= span;
-        bits |= u64::from(inside) << row;
-    }
-    bits
+        if inside { bit } else { 0 }
+    };
+    times.iter().zip(&BITS).map(marked).fold(0, |bits, bit| bits | bit)
+}
+
+/// One bit for each value (at most 64) that is not above `low`, if `LOW`, or not below `high`, if `HIGH`. A NaN always has one.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub(crate) fn outside<N: Copy + PartialOrd, const LOW: bool, const HIGH: bool>(
+    values: &[N],
+    low: N,
+    high: N,
+) -> u64 {
+    let marked = |(&value, &bit)| {
+        let inside = (!LOW | (low < value)) & (!HIGH | (value < high));
+        if inside { 0 } else { bit }
+    };
+    values.iter().zip(&BITS).map(marked).fold(0, |bits, bit| bits | bit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Both bounds, one, and none, against what the bits mean.
+    fn check_outside<N: Copy + PartialOrd + std::fmt::Debug>(values: &[N], low: N, high: N) {
+        for len in 0..=values.len() {
+            let some = &values[values.len() - len..];
+            let by_definition = |inside: &dyn Fn(&N) -> bool| {
+                (0..)
+                    .zip(some)
+                    .filter(|(_, value)| !inside(value))
+                    .fold(0, |bits, (row, _)| bits | 1_u64 << row)
+            };
+            let context = format!("{low:?}, {high:?}, {some:?}");
+            assert_eq!(
+                outside::<N, true, true>(some, low, high),
+                by_definition(&|v| low < *v && *v < high),
+                "{context}"
+            );
+            assert_eq!(outside::<N, true, false>(some, low, high), by_definition(&|v| low < *v), "{context}");
+            assert_eq!(
+                outside::<N, false, true>(some, low, high),
+                by_definition(&|v| *v < high),
+                "{context}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_outside_of_bounds_has_a_bit() {
+        let numbers: Vec<i64> =
+            (0..64).map(|i: i64| i.wrapping_mul(0x5851_f42d_4c95_7f2d) >> (i % 40)).collect();
+        for (low, high) in [(i64::MIN, i64::MAX), (-(1 << 40), 1 << 40), (5, -5), (numbers[9], numbers[30])] {
+            check_outside(&numbers, low, high);
+            check_outside(&numbers.iter().map(|&n| n as i32).collect::<Vec<_>>(), low as i32, high as i32);
+            check_outside(&numbers.iter().map(|&n| n as u64).collect::<Vec<_>>(), low as u64, high as u64);
+            check_outside(&numbers.iter().map(|&n| n.into()).collect::<Vec<i128>>(), low.into(), high.into());
+            let mut floats: Vec<f64> = numbers.iter().map(|&number| number as f64).collect();
+            floats[3..9].copy_from_slice(&[f64::NAN, 0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, -f64::NAN]);
+            for (low, high) in [(low as f64, high as f64), (-0.0, f64::NAN), (f64::NEG_INFINITY, 0.0)] {
+                check_outside(&floats, low, high);
+            }
+        }
+    }
 
     #[test]
     fn scans_agree_with_their_definitions() {

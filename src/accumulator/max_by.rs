@@ -8,7 +8,8 @@ use super::column::{Lens, Native, bytes, fill, for_each_row, gather, grow};
 use super::dictionary::looked_up;
 use super::first_last::{Place, nowhere, place, replaces, restore_places, save_places};
 use super::{Accumulator, Columns, FinishError, Part, Rows, nulls, same};
-use crate::block::Block;
+use crate::block::{Block, bits};
+use crate::scan::outside;
 use crate::snapshot::{Checked, Record as Saved, record};
 
 /// The best row that a slot has seen.
@@ -115,19 +116,18 @@ impl<N: Native, const MAX: bool> Accumulator for MaxBy<N, MAX> {
             self.put(&slots, won.iter().map(|&(_, row)| row), rows);
         });
     }
-    /// Whether any row of a block can win is found without a branch.
+    /// Which rows of a block can win is found at once.
     fn update_one(&mut self, _: &[u32], rows: &Rows<'_>) {
         with_plain_by(rows, |rows| {
             let Some(mut record) = self.records.first().copied() else { return };
             let (by, nulls) = (self.lens.values(rows.by), nulls(rows.by));
             let mut winner = None;
             for block in rows.blocks {
-                if let (Some(rows), None) = (block.whole(), nulls)
-                    && by[rows].iter().fold(true, |all, &by| all & record.beats(by))
-                {
-                    continue;
-                }
-                for row in block.iter().filter(|&row| nulls.is_none_or(|nulls| nulls.is_valid(row))) {
+                let perhaps = match MAX {
+                    true => outside::<N, false, true>(block.of(by), record.by, record.by),
+                    false => outside::<N, true, false>(block.of(by), record.by, record.by),
+                };
+                for row in bits(perhaps & block.valid(nulls)).map(|bit| block.start + bit) {
                     if !record.beats(by[row]) && record.offer(by[row], place(rows.position(row))) {
                         winner = Some(row);
                     }

@@ -14,6 +14,8 @@ use arrow_schema::DataType;
 use super::column::{Lens, Native, bytes, fill, for_each, for_each_row, gather, grow};
 use super::total::Total;
 use super::{Accumulator, FinishError, Part, Rows, same, spend};
+use crate::block::bits;
+use crate::scan::outside;
 use crate::snapshot::{Checked, Record as Saved, record};
 
 /// The type of the sum of a column of numbers.
@@ -31,9 +33,12 @@ pub(crate) trait Piece<N: Native>: Copy + Debug + Send + Sync + 'static {
     /// Has seen nothing.
     const NEW: Self;
     fn take(&mut self, value: N);
-    /// Takes neighbouring values, in order.
-    fn take_all(&mut self, values: &[N]) {
-        values.iter().for_each(|&value| self.take(value));
+    /// Takes those of up to 64 neighbouring values that have a bit in `rows`, in order.
+    fn take_rows(&mut self, values: &[N], rows: u64) {
+        match rows {
+            u64::MAX => values.iter().for_each(|&value| self.take(value)),
+            _ => bits(rows).for_each(|row| self.take(values[row])),
+        }
     }
     fn merge(&mut self, other: &Self);
 }
@@ -41,7 +46,7 @@ pub(crate) trait Piece<N: Native>: Copy + Debug + Send + Sync + 'static {
 impl<N: Native> Piece<N> for () {
     const NEW: Self = ();
     fn take(&mut self, _: N) {}
-    fn take_all(&mut self, _: &[N]) {}
+    fn take_rows(&mut self, _: &[N], _: u64) {}
     fn merge(&mut self, (): &Self) {}
 }
 
@@ -76,13 +81,10 @@ impl<N: Native> Piece<N> for Extremes<N> {
             self.high = value.canonical();
         }
     }
-    /// Values strictly between the extremes change nothing. Whether all of them are is found without a branch; a NaN is
-    /// between nothing.
-    fn take_all(&mut self, values: &[N]) {
-        let between = |value: N| (self.low < value) & (value < self.high);
-        if !values.iter().fold(true, |all, &value| all & between(value)) {
-            values.iter().for_each(|&value| self.take(value));
-        }
+    /// Values strictly between the extremes change nothing.
+    fn take_rows(&mut self, values: &[N], rows: u64) {
+        let perhaps = outside::<N, true, true>(values, self.low, self.high) & rows;
+        bits(perhaps).for_each(|row| self.take(values[row]));
     }
     fn merge(&mut self, other: &Self) {
         if other.low.below(self.low) {
@@ -254,21 +256,10 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
         let (values, nulls) = (self.lens.view(rows), rows.nulls());
         self.raise_bound(rows, values, zeros.len());
         for block in rows.blocks {
-            match (block.whole(), nulls) {
-                (Some(rows), None) => {
-                    let values = &values[rows];
-                    record.count += values.len() as u64;
-                    record.sum.take_all(values);
-                    record.extremes.take_all(values);
-                }
-                _ => {
-                    for row in block.iter().filter(|&row| nulls.is_none_or(|nulls| nulls.is_valid(row))) {
-                        record.count += 1;
-                        record.sum.take(values[row]);
-                        record.extremes.take(values[row]);
-                    }
-                }
-            }
+            let (values, rows) = (block.of(values), block.valid(nulls));
+            record.count += u64::from(rows.count_ones());
+            record.sum.take_rows(values, rows);
+            record.extremes.take_rows(values, rows);
         }
         self.records[0] = record;
         if let Some(nulls) = nulls {

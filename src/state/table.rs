@@ -11,6 +11,7 @@ use crate::aggregate::Function;
 use crate::block::Block;
 use crate::key::{Code, Keys, Slots, Union};
 use crate::progress::Passage;
+use crate::route::MORSEL;
 use crate::workers::Workers;
 
 /// Which columns the accumulators read, and how new ones are made.
@@ -122,7 +123,7 @@ impl Table {
         self.slots.len()
     }
 
-    /// Takes in rows: `blocks` of the batch, of whose rows `keys` has those from `first` on. `slots` is room for theirs.
+    /// Takes in rows of a morsel: `blocks` of the batch, of whose rows `keys` has those from `first` on. `slots` is room for theirs.
     pub(crate) fn update(
         &mut self,
         rows: &BatchRows<'_>,
@@ -131,11 +132,13 @@ impl Table {
         first: usize,
         slots: &mut Vec<u32>,
     ) {
-        self.slots.assign(keys, first, blocks, slots);
-        match keys {
-            Keys::One => self.update_accumulators(rows, blocks, |a, rows| a.update_one(slots, rows)),
-            _ => self.update_accumulators(rows, blocks, |a, rows| a.update(slots, rows)),
+        if let Keys::One = keys {
+            self.slots.get_or_insert(0, false);
+            let zeros = &[0; MORSEL][..blocks.iter().map(Block::len).sum()];
+            return self.update_accumulators(rows, blocks, |a, rows| a.update_one(zeros, rows));
         }
+        self.slots.assign(keys, first, blocks, slots);
+        self.update_accumulators(rows, blocks, |a, rows| a.update(slots, rows));
     }
 
     /// Takes in rows whose keys are given.
