@@ -122,8 +122,7 @@ impl<'a> Check<'a> {
         };
         self.arrived += times.len() as u64;
         if question.step == Step::Views {
-            let campaigns =
-                self.load.campaigns.as_ref().map(|campaigns| campaigns.as_primitive::<Int32Type>());
+            let campaigns = self.load.campaigns.as_ref();
             let (ads, types) =
                 (batch.column(1).as_primitive::<Int32Type>(), batch[EVENT_TYPE].as_primitive::<Int8Type>());
             for row in (0..times.len()).filter(|&row| types.value(row) == VIEW) {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type, TimestampMillisecondType};
-use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, Int8Array, RecordBatch};
+use arrow_array::types::{Int8Type, Int32Type, Int64Type, TimestampMillisecondType};
+use arrow_array::{BooleanArray, Int32Array, RecordBatch, TimestampMillisecondArray};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{ArrowError, SchemaRef};
-use arrow_select::filter::{FilterBuilder, filter_record_batch};
+use arrow_select::filter::filter_record_batch;
 use highwater::{Output, WindowOperator};
+use multiversion::multiversion;
 
-use super::load::Load;
+use super::load::{Load, times};
 use super::workload::{Step, VIEW};
 use crate::failure::{Failure, Outcome};
 
@@ -90,7 +91,7 @@ impl<'a> Drive<'a> {
 /// The views among the events of a call, each with its campaign; the batches side by side on so many threads.
 fn views_of(
     call: &Call,
-    campaigns: &ArrayRef,
+    campaigns: &Int32Array,
     schema: &SchemaRef,
     threads: usize,
 ) -> Outcome<Vec<(usize, RecordBatch)>> {
@@ -112,17 +113,44 @@ fn views_of(
     })
 }
 
-/// A dictionary is a join: its keys are the advertisements as they are, its values the table of their campaigns. Nothing is
-/// done for a row but to filter it.
-fn views(events: &RecordBatch, campaigns: &ArrayRef, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-    let [times, ads, types] = events.columns() else {
+/// A filter and a join in one loop. The load has checked that every advertisement is in the table.
+fn views(
+    events: &RecordBatch,
+    campaigns: &Int32Array,
+    schema: &SchemaRef,
+) -> Result<RecordBatch, ArrowError> {
+    let [_, ads, types] = events.columns() else {
         return Err(ArrowError::SchemaError("events have a time, an advertisement and a type".into()));
     };
-    let keep = arrow_ord::cmp::eq(types, &Int8Array::new_scalar(VIEW))?;
-    let filter = FilterBuilder::new(&keep).optimize().build();
-    let ads = filter.filter(ads)?.as_primitive::<Int32Type>().clone();
-    let campaign = DictionaryArray::try_new(ads, campaigns.clone())?;
-    RecordBatch::try_new(schema.clone(), vec![filter.filter(times)?, Arc::new(campaign)])
+    let (ads, types) = (ads.as_primitive::<Int32Type>().values(), types.as_primitive::<Int8Type>().values());
+    let columns = times(events).chunks(WORD).zip(ads.chunks(WORD)).zip(types.chunks(WORD));
+    let (mut view_times, mut view_campaigns) = (Vec::with_capacity(ads.len()), Vec::with_capacity(ads.len()));
+    for ((times, ads), types) in columns {
+        let (mut some_times, mut some_campaigns) = ([0; WORD], [0; WORD]);
+        let (mut rest, mut found) = (rows_of_type(types, VIEW), 0);
+        while rest != 0 {
+            let row = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            some_times[found % WORD] = times[row];
+            some_campaigns[found % WORD] = campaigns.values()[ads[row] as usize];
+            found += 1;
+        }
+        view_times.extend_from_slice(&some_times[..found]);
+        view_campaigns.extend_from_slice(&some_campaigns[..found]);
+    }
+    let times =
+        TimestampMillisecondArray::from(view_times).with_data_type(schema.field(0).data_type().clone());
+    RecordBatch::try_new(schema.clone(), vec![Arc::new(times), Arc::new(Int32Array::from(view_campaigns))])
+}
+
+/// So many rows have a bit each in one number.
+const WORD: usize = 64;
+
+/// A bit for each event, at most 64, that is of this type.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+fn rows_of_type(types: &[i8], wanted: i8) -> u64 {
+    let marked = |(row, &event): (usize, &i8)| if event == wanted { 1 << row } else { 0 };
+    types.iter().enumerate().map(marked).fold(0, |bits, bit| bits | bit)
 }
 
 /// The rows whose count is the highest of their window. A window's rows are side by side, perhaps in several batches.
@@ -161,9 +189,38 @@ fn most_of_window(fired: &[RecordBatch]) -> Result<Vec<RecordBatch>, ArrowError>
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Int64Array, TimestampMillisecondArray};
+    use arrow_array::{ArrayRef, Int8Array, Int64Array};
+    use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
     use super::*;
+
+    #[test]
+    fn views_are_the_events_of_one_type_each_with_its_campaign() {
+        let row = |row: i64| (row * 1_000, (row * 7 % 10) as i32, (row % 3) as i8);
+        let campaigns = Int32Array::from_iter_values((0..10).map(|ad| ad / 2));
+        let schema = |names: &[(&str, DataType)]| {
+            let fields = names.iter().map(|(name, data_type)| Field::new(*name, data_type.clone(), false));
+            Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+        };
+        let time = DataType::Timestamp(TimeUnit::Millisecond, None);
+        let wanted = schema(&[("ts", time.clone()), ("campaign_id", DataType::Int32)]);
+        let given = schema(&[("ts", time), ("ad_id", DataType::Int32), ("event_type", DataType::Int8)]);
+        // none, some, whole words and more
+        for rows in [0, 1, 63, 64, 65, 200] {
+            let all = || (0..rows).map(row);
+            let columns: Vec<ArrayRef> = vec![
+                Arc::new(TimestampMillisecondArray::from_iter_values(all().map(|row| row.0))),
+                Arc::new(Int32Array::from_iter_values(all().map(|row| row.1))),
+                Arc::new(Int8Array::from_iter_values(all().map(|row| row.2))),
+            ];
+            let found =
+                views(&RecordBatch::try_new(given.clone(), columns).unwrap(), &campaigns, &wanted).unwrap();
+            let kept = || all().filter(|row| row.2 == VIEW);
+            assert_eq!(times(&found), kept().map(|row| row.0).collect::<Vec<_>>());
+            let campaigns = found.column(1).as_primitive::<Int32Type>().values();
+            assert_eq!(campaigns, &kept().map(|row| row.1 / 2).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn all_rows_with_the_highest_count_stay_and_windows_may_be_cut() {

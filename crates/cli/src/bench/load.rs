@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, TimestampMillisecondType};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use highwater::WindowOperator;
 use highwater::watermark::WatermarkStrategy;
@@ -24,7 +24,7 @@ pub struct Load {
     /// Batches in the order in which they are pushed, each with its partition.
     pub batches: Vec<(usize, RecordBatch)>,
     /// The campaign of every advertisement, if they are asked for.
-    pub(super) campaigns: Option<ArrayRef>,
+    pub(super) campaigns: Option<Int32Array>,
     /// What the operator sees.
     schema: SchemaRef,
     partitions: usize,
@@ -65,14 +65,13 @@ impl Load {
     ) -> Outcome<Self> {
         let campaigns = table.map(campaign_by_ad).transpose()?;
         for batch in &batches {
-            check_rows(batch, campaigns.as_deref().map(|campaigns| campaigns.len()))?;
+            check_rows(batch, campaigns.as_ref().map(|campaigns| campaigns.len()))?;
         }
         let schema = match question.step {
             Step::Plain | Step::MostOfWindow => schema.clone(),
             Step::Views => {
                 let time = schema.field_with_name(TIME).map_err(Failure::run)?.clone();
-                let campaign = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Int32));
-                Arc::new(Schema::new(vec![time, Field::new(CAMPAIGN, campaign, false)]))
+                Arc::new(Schema::new(vec![time, Field::new(CAMPAIGN, DataType::Int32, false)]))
             }
         };
         let batches = batches.into_iter().map(|batch| (0, batch)).collect();
@@ -161,7 +160,7 @@ pub(super) fn times(batch: &RecordBatch) -> &[i64] {
 }
 
 /// The table of advertisements as an array: campaign `i` is that of advertisement `i`.
-fn campaign_by_ad(table: &RecordBatch) -> Outcome<ArrayRef> {
+fn campaign_by_ad(table: &RecordBatch) -> Outcome<Int32Array> {
     let ads = table.column(0).as_primitive::<Int32Type>();
     let campaigns = table.column(1).as_primitive::<Int32Type>();
     if ads.null_count() + campaigns.null_count() > 0 {
@@ -181,8 +180,7 @@ fn campaign_by_ad(table: &RecordBatch) -> Outcome<ArrayRef> {
             }
         }
     }
-    let by_ad: Vec<i32> = by_ad.into_iter().flatten().collect();
-    Ok(Arc::new(arrow_array::Int32Array::from(by_ad)))
+    Ok(by_ad.into_iter().flatten().collect::<Vec<i32>>().into())
 }
 
 fn check_rows(batch: &RecordBatch, ads: Option<usize>) -> Outcome<()> {
