@@ -65,10 +65,20 @@ pub(crate) struct Slots {
 
 #[derive(Clone, Debug)]
 enum Index {
-    /// `slots[code - base]`.
-    Array { base: Code, slots: Vec<u32> },
+    Array(Array),
     /// Slots by the hash of their code.
     Hash(HashTable<u32>),
+}
+
+/// Slots of codes that lie close together.
+#[derive(Clone, Debug)]
+struct Array {
+    /// Code `code` is at `code - base`.
+    base: Code,
+    slots: Vec<u32>,
+    /// The lowest and the highest code that has a slot. Codes of signed columns are sign-extended, so their order is that of i64.
+    low: i64,
+    high: i64,
 }
 
 /// Folded multiply (as in foldhash and wyhash): the high bits of the result depend on all bits of the code.
@@ -100,10 +110,10 @@ impl Slots {
     pub(crate) fn like(other: &Slots) -> Slots {
         let index = match other.index() {
             // one that was made for more keys than there are now
-            Index::Array { slots, .. } if slots.len() as u64 > 2 * longest_span(other.len()) => {
+            Index::Array(array) if array.slots.len() as u64 > 2 * longest_span(other.len()) => {
                 return Slots::default();
             }
-            Index::Array { base, slots } => Index::Array { base: *base, slots: vec![EMPTY; slots.len()] },
+            Index::Array(array) => Index::Array(array.like()),
             Index::Hash(table) => Index::Hash(HashTable::with_capacity(table.capacity())),
         };
         let codes = Vec::with_capacity(other.codes.len());
@@ -115,7 +125,7 @@ impl Slots {
         self.codes.clear();
         self.null_slot = None;
         match self.index.get_mut() {
-            Some(Index::Array { slots, .. }) => slots.fill(EMPTY),
+            Some(Index::Array(array)) => array.clear(),
             Some(Index::Hash(table)) => table.clear(),
             None => {}
         }
@@ -162,9 +172,9 @@ impl Slots {
         for block in blocks {
             let keys = &keys[block.start - first..];
             match self.parts() {
-                (Index::Array { base, slots: table }, _) => {
+                (Index::Array(array), _) => {
                     let before = slots.len();
-                    if !find_in_array(*base, table, keys, block.rows, slots) {
+                    if !find_in_array(array, keys, block.rows, slots) {
                         for (slot, row) in slots[before..].iter_mut().zip(bits(block.rows)) {
                             if *slot == EMPTY {
                                 *slot = self.get_or_insert(keys[row].code(), false);
@@ -222,9 +232,7 @@ impl Slots {
             return self.null_slot;
         }
         match self.index() {
-            Index::Array { base, slots } => {
-                slots.get(code.wrapping_sub(*base) as usize).copied().filter(|&slot| slot != EMPTY)
-            }
+            Index::Array(array) => array.get(code),
             Index::Hash(table) => table.find(hash(code), |&slot| self.codes[slot as usize] == code).copied(),
         }
     }
@@ -242,10 +250,11 @@ impl Slots {
         let slot = codes.len() as u32;
         codes.push(code);
         match index {
-            Index::Array { base, slots } => match slots.get_mut(code.wrapping_sub(*base) as usize) {
-                Some(entry) => *entry = slot,
-                None => self.index = Index::of(&self.codes, self.null_slot).into(),
-            },
+            Index::Array(array) => {
+                if !array.insert(code, slot, codes.len()) {
+                    self.index = Index::of(&self.codes, self.null_slot).into();
+                }
+            }
             Index::Hash(table) => {
                 table.insert_unique(hash(code), slot, |&slot| hash(codes[slot as usize]));
             }
@@ -271,10 +280,9 @@ impl Slots {
         }
         self.looked_at = self.len();
         if matches!(self.index(), Index::Hash(_))
-            && let Some((low, span)) = span(&self.codes, self.null_slot)
-            && span < longest_span(self.len())
+            && let Some(array) = Array::of(&self.codes, self.null_slot)
         {
-            self.index = Index::array(&self.codes, self.null_slot, low, span).into();
+            self.index = Index::Array(array).into();
         }
     }
 
@@ -290,7 +298,7 @@ impl Slots {
     pub(crate) fn size(&self) -> usize {
         self.codes.capacity() * size_of::<Code>()
             + match self.index.get() {
-                Some(Index::Array { slots, .. }) => slots.capacity() * size_of::<u32>(),
+                Some(Index::Array(array)) => array.slots.capacity() * size_of::<u32>(),
                 Some(Index::Hash(table)) => table.allocation_size(),
                 None => 0,
             }
@@ -305,19 +313,6 @@ impl Slots {
     }
 }
 
-/// The codes of all slots but the null key's.
-fn real(codes: &[Code], null_slot: Option<u32>) -> impl Iterator<Item = (u32, Code)> {
-    (0u32..).zip(codes.iter().copied()).filter(move |&(slot, _)| Some(slot) != null_slot)
-}
-
-/// The lowest code, and how far the highest lies behind it. Codes of signed columns are sign-extended, so their order is that of
-/// i64.
-fn span(codes: &[Code], null_slot: Option<u32>) -> Option<(Code, u64)> {
-    let low = real(codes, null_slot).map(|(_, code)| code as i64).min()?;
-    let high = real(codes, null_slot).map(|(_, code)| code as i64).max()?;
-    Some((low as Code, (high as u64).wrapping_sub(low as u64)))
-}
-
 /// What so many codes may span for an array.
 fn longest_span(codes: usize) -> u64 {
     SMALL_SPAN.max(SPAN_PER_KEY * codes as u64)
@@ -326,37 +321,92 @@ fn longest_span(codes: usize) -> u64 {
 impl Index {
     /// With room for more keys.
     fn of(codes: &[Code], null_slot: Option<u32>) -> Self {
-        match span(codes, null_slot) {
-            None => Index::Array { base: 0, slots: Vec::new() },
-            Some((low, span)) if span < longest_span(codes.len()) => {
-                Index::array(codes, null_slot, low, span)
-            }
-            Some(_) => {
-                let mut table = HashTable::with_capacity(2 * codes.len());
-                for (slot, code) in real(codes, null_slot) {
-                    table.insert_unique(hash(code), slot, |&slot| hash(codes[slot as usize]));
-                }
-                Index::Hash(table)
-            }
+        if let Some(array) = Array::of(codes, null_slot) {
+            return Index::Array(array);
         }
+        let mut table = HashTable::with_capacity(2 * codes.len());
+        for (slot, code) in real(codes, null_slot) {
+            table.insert_unique(hash(code), slot, |&slot| hash(codes[slot as usize]));
+        }
+        Index::Hash(table)
+    }
+}
+
+/// The codes of all slots but the null key's.
+fn real(codes: &[Code], null_slot: Option<u32>) -> impl Iterator<Item = (u32, Code)> {
+    (0u32..).zip(codes.iter().copied()).filter(move |&(slot, _)| Some(slot) != null_slot)
+}
+
+impl Array {
+    const EMPTY: Array = Array { base: 0, slots: Vec::new(), low: i64::MAX, high: i64::MIN };
+
+    /// Of all these codes, if they lie close together.
+    fn of(codes: &[Code], null_slot: Option<u32>) -> Option<Array> {
+        let mut array = Array::EMPTY;
+        let signed = || real(codes, null_slot).map(|(_, code)| code as i64);
+        let (Some(low), Some(high)) = (signed().min(), signed().max()) else { return Some(array) };
+        if !array.stretch(low, high, codes.len()) {
+            return None;
+        }
+        for (slot, code) in real(codes, null_slot) {
+            array.slots[code.wrapping_sub(array.base) as usize] = slot;
+        }
+        Some(array)
     }
 
-    /// With spare room on either side, so that a growing range is rebuilt a logarithmic number of times.
-    fn array(codes: &[Code], null_slot: Option<u32>, low: Code, span: u64) -> Self {
-        let spare = (span / 4).max(16);
-        let base = low.wrapping_sub(spare);
-        let mut slots = vec![EMPTY; (span + 1 + 2 * spare) as usize];
-        for (slot, code) in real(codes, null_slot) {
-            slots[code.wrapping_sub(base) as usize] = slot;
+    /// An empty one with as much room at the same place.
+    fn like(&self) -> Array {
+        Array { base: self.base, slots: vec![EMPTY; self.slots.len()], ..Array::EMPTY }
+    }
+
+    fn clear(&mut self) {
+        self.slots.fill(EMPTY);
+        (self.low, self.high) = (i64::MAX, i64::MIN);
+    }
+
+    fn get(&self, code: Code) -> Option<u32> {
+        self.slots.get(code.wrapping_sub(self.base) as usize).copied().filter(|&slot| slot != EMPTY)
+    }
+
+    /// Takes in a code, the last of so many; returns false if they are too far apart then.
+    fn insert(&mut self, code: Code, slot: u32, codes: usize) -> bool {
+        let (low, high) = (self.low.min(code as i64), self.high.max(code as i64));
+        let is_there = (code.wrapping_sub(self.base) as usize) < self.slots.len();
+        if !is_there && !self.stretch(low, high, codes) {
+            return false;
         }
-        Index::Array { base, slots }
+        (self.low, self.high) = (low, high);
+        self.slots[code.wrapping_sub(self.base) as usize] = slot;
+        true
+    }
+
+    /// Makes room from `low` to `high`, within which its codes are, unless that is too much for so many. There is spare room above,
+    /// and below if it has grown there; if not, what there is stays, up to that. So a growing range is moved a logarithmic number
+    /// of times.
+    fn stretch(&mut self, low: i64, high: i64, codes: usize) -> bool {
+        let span = high.wrapping_sub(low) as u64;
+        if span >= longest_span(codes) {
+            return false;
+        }
+        let spare = (span / 4).max(16);
+        let spare_below = (self.low as Code).wrapping_sub(self.base).min(spare);
+        let below = if low < self.low { spare } else { spare_below };
+        let base = (low as Code).wrapping_sub(below);
+        let mut slots = vec![EMPTY; (below + span + 1 + spare) as usize];
+        if self.low <= self.high {
+            let place = |code: i64, base: Code| (code as Code).wrapping_sub(base) as usize;
+            let known = &self.slots[place(self.low, self.base)..=place(self.high, self.base)];
+            slots[place(self.low, base)..][..known.len()].copy_from_slice(known);
+        }
+        (self.base, self.slots, self.low, self.high) = (base, slots, low, high);
+        true
     }
 }
 
 /// The slots of rows, [`EMPTY`] for keys that are not in the array; returns whether all are.
 #[inline]
-fn find_in_array<K: Key>(base: Code, table: &[u32], keys: &[K], rows: u64, slots: &mut Vec<u32>) -> bool {
-    let before = slots.len();
+fn find_in_array<K: Key>(array: &Array, keys: &[K], rows: u64, slots: &mut Vec<u32>) -> bool {
+    let (before, base, table) = (slots.len(), array.base, array.slots.as_slice());
     let find = |key: K| table.get(key.code().wrapping_sub(base) as usize).copied().unwrap_or(EMPTY);
     match keys.first_chunk::<BLOCK>() {
         Some(keys) if rows == u64::MAX => slots.extend(keys.iter().map(|&key| find(key))),
@@ -435,13 +485,20 @@ mod tests {
             &(0..5_000u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 3_000) << 40).collect::<Vec<_>>(),
         );
         check(&(0..5_000).map(|i| i % 977).collect::<Vec<_>>());
+        // ranges that grow: upwards, downwards, both ways in turn, and across what is highest if read without a sign
+        check(&(1_000..6_000).collect::<Vec<_>>());
+        check(&(1_000..6_000).rev().collect::<Vec<_>>());
+        check(&(0..2_500).flat_map(|i| [i, u64::MAX - i]).collect::<Vec<_>>());
+        // ends of what is highest and lowest with one
+        check(&(0..500).map(|i| i64::MAX as u64 - i).collect::<Vec<_>>());
+        check(&(0..500).map(|i| i64::MIN as u64 + i).collect::<Vec<_>>());
     }
 
     #[test]
     fn codes_that_come_to_lie_close_together_get_an_array() {
         // a prime, so that multiples of another number leap over all codes below it
         let codes: Vec<Code> = (0..20_011).map(|i| i * 7_919 % 20_011).collect();
-        let is_array = |slots: &Slots| matches!(slots.index(), Index::Array { .. });
+        let is_array = |slots: &Slots| matches!(slots.index(), Index::Array(_));
         let (mut close, mut apart) = (Slots::default(), Slots::default());
         for (number, codes) in codes.chunks(64).enumerate() {
             let spread: Vec<Code> = codes.iter().map(|code| code * SPAN_PER_KEY).collect();
