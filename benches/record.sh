@@ -46,9 +46,9 @@ cargo bench --quiet -p highwater-bench --bench operator -- --noplot | tee "$log"
     awk '
         /^(limit|operator|stage|growth|timers|snapshot)\// { id = $1 }
         /thrpt:.*elem\/s/ {
-            rate = $(NF - 3); if ($(NF - 2) ~ /^Gelem/) rate *= 1000
+            rate = $(NF - 3); if ($(NF - 2) ~ /^Gelem/) rate *= 1000; if ($(NF - 2) ~ /^Kelem/) rate /= 1000
             if (id ~ /^limit/) limit = rate
-            printf "| %s | %.2f | %.0f | %.0f %% |\n", id, 1000 / rate, rate, 100 * rate / limit
+            printf "| %s | %.2f | %s | %.0f %% |\n", id, 1000 / rate, sprintf(rate < 10 ? "%.2f" : "%.0f", rate), 100 * rate / limit
         }
         /thrpt:.*iB\/s/ { bytes[++snapshots] = sprintf("| %s | %s %s |", id, $(NF - 3), $(NF - 2)) }
         END {
