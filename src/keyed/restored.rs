@@ -18,13 +18,13 @@ use super::buffer::Place;
 use super::contents::Contents;
 use super::emission::Said;
 use super::pane::{Fill, Given, NOTHING, Pane, Past, Story};
+use super::work::has_passed;
 use super::{Keyed, Spec, append};
 use crate::accumulator::Accumulator;
 use crate::builder::Parts;
 use crate::fire::Firing;
 use crate::key::shard_of;
 use crate::snapshot::{Checked, Pieces, Record};
-use crate::watermark::NONE;
 
 /// More than any window or session can have had, and few enough that no counter wraps.
 const MOST_ROWS: u64 = 1 << 62;
@@ -193,7 +193,7 @@ impl<'a> PaneColumns<'a> {
 impl Restoring<'_> {
     /// Whether the watermark has reached a time.
     fn passed(&self, time: i64) -> bool {
-        self.watermark != NONE && time <= self.watermark
+        has_passed(self.watermark, time)
     }
 
     /// Whether a pane can have come this far.

@@ -4,6 +4,7 @@ use super::Spec;
 use super::buffer::Buffer;
 use super::contents::{Aggregated, Contents};
 use super::pane::Panes;
+use super::work::has_passed;
 use crate::accumulator::Accumulator;
 use crate::error::Result;
 use crate::input::Source;
@@ -86,7 +87,7 @@ impl Shard {
             for &id in ids {
                 let pane = self.panes.get(id);
                 assert_eq!(self.panes.past(id).key, key);
-                let passed = |time: i64| watermark != NONE && time <= watermark;
+                let passed = |time| has_passed(watermark, time);
                 assert!(!passed(spec.expires_at(pane.last)), "expired, but kept: {pane:?}");
                 assert_eq!(pane.due, passed(pane.last), "{pane:?} at {watermark}");
                 assert!(!pane.changed && !pane.frozen, "owes something: {pane:?}");
