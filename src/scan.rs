@@ -84,6 +84,12 @@ pub(crate) fn outside<N: Copy + PartialOrd, const LOW: bool, const HIGH: bool>(
     values.iter().zip(&BITS).map(marked).fold(0, |bits, bit| bits | bit)
 }
 
+/// Whether something holds for all values.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub(crate) fn all<N: Copy, F: Fn(N) -> bool>(values: &[N], holds: F) -> bool {
+    values.iter().fold(true, |all, &value| all & holds(value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +150,10 @@ mod tests {
                     high: block.iter().copied().max().unwrap(),
                 });
                 assert_eq!(bounds(some), expected.collect::<Vec<_>>());
+                for limit in [i64::MIN, 0, some.iter().copied().max().unwrap_or(0), i64::MAX] {
+                    let below = |time| time < limit;
+                    assert_eq!(all(some, below), some.iter().copied().all(below), "{some:?} below {limit}");
+                }
                 assert_eq!(lowest(some), some.iter().copied().min().unwrap_or(i64::MAX));
                 for other in [i64::MIN, 0, i64::MAX] {
                     assert_eq!(highest(some, other), some.iter().copied().fold(other, i64::max));

@@ -373,6 +373,35 @@ fn keys_of_expired_windows_are_forgotten() {
     assert!(operator.metrics().keys == 0 && operator.metrics().open_slices == 0);
 }
 
+/// Keys that come little by little: what is held beside the accumulators, and the room that they have to spare.
+#[test]
+fn a_key_and_slice_take_less_than_twice_their_accumulators() {
+    const WINDOWS: i64 = 3;
+    for keys in [1_000, 3_000, 10_000] {
+        let batch_of = |row: i64| {
+            // the next 50 keys at a time, in each of the windows
+            let times: Vec<_> = (0..50 * WINDOWS).map(|i| Some(10 * (i % WINDOWS))).collect();
+            let keys = Int64Array::from_iter_values((0..50 * WINDOWS).map(|i| 7 * (row + i / WINDOWS)));
+            batch(&times, Arc::new(keys), &[1; 50 * WINDOWS as usize])
+        };
+        let mut operator = builder(&batch_of(0))
+            .aggregate(Aggregate::count("value"))
+            .aggregate(Aggregate::min("value"))
+            .aggregate(Aggregate::max("value"))
+            .watermark(WatermarkStrategy::bounded_out_of_orderness(TimeDelta::from_secs(60)))
+            .build()
+            .unwrap();
+        for row in (0..keys).step_by(50) {
+            assert!(operator.push(0, &batch_of(row)).unwrap().is_empty());
+        }
+        let metrics = operator.metrics();
+        assert_eq!(metrics.keys as i64, keys * WINDOWS);
+        // a count of 8 bytes, a sum of 16 that begins at a multiple of 16, and two extremes of 8
+        let accumulators = 48 * metrics.keys;
+        assert!(metrics.state_bytes < 2 * accumulators, "{} for {accumulators} bytes", metrics.state_bytes);
+    }
+}
+
 /// Windows with more keys than what makes a table worth keeping, each with a fifth of its keys new: what a table has held
 /// before must not show in the next window that has its memory.
 #[test]

@@ -26,10 +26,17 @@ pub(crate) trait Native: ArrowNativeType {
     type Identity: Hash;
     const LOWEST: Self;
     const HIGHEST: Self;
+    /// What [`Native::opposite`] makes of it, which is no constant function.
+    const OPPOSITE_OF_HIGHEST: Self;
     /// Whether the value stands strictly below `other`.
     fn below(self, other: Self) -> bool;
     /// The one representative of equal values in the order of `below`.
     fn canonical(self) -> Self;
+    /// Turns the order of `below` around, except that it leaves NaN a NaN; its own inverse.
+    fn opposite(self) -> Self;
+    /// Whether it is a float that `<` orders as `below` does: neither NaN nor -0.0. Integers are not, for to compare them
+    /// costs less than to avoid it.
+    fn is_simple(self) -> bool;
     fn identity(self) -> Self::Identity;
     fn total(self) -> Self::Total;
     /// Unscaled, for decimals.
@@ -45,11 +52,18 @@ macro_rules! integers {
         type Identity = $identity;
         const LOWEST: Self = <$native>::MIN;
         const HIGHEST: Self = <$native>::MAX;
+        const OPPOSITE_OF_HIGHEST: Self = <$native>::MIN;
         fn below(self, other: Self) -> bool {
             self < other
         }
         fn canonical(self) -> Self {
             self
+        }
+        fn opposite(self) -> Self {
+            !self
+        }
+        fn is_simple(self) -> bool {
+            false
         }
         fn identity(self) -> $identity {
             self.into()
@@ -87,11 +101,12 @@ fn bits<N: Copy + Default + std::ops::BitOr<Output = N>>(values: &[N], positive:
 
 /// The floats: widening to `f64` keeps order, zeros and NaN.
 macro_rules! floats {
-    ($($native:ty, $infinity:expr, $nan:expr, $widen:expr;)*) => { $(impl Native for $native {
+    ($($native:ty, $infinity:expr, $nan:expr, $minus_nan:expr, $widen:expr;)*) => { $(impl Native for $native {
         type Total = f64;
         type Identity = u64;
         const LOWEST: Self = $infinity;
         const HIGHEST: Self = $nan;
+        const OPPOSITE_OF_HIGHEST: Self = $minus_nan;
         fn below(self, other: Self) -> bool {
             // The first comparison settles nearly every row: an extreme seldom changes.
             if self > other {
@@ -101,6 +116,13 @@ macro_rules! floats {
         }
         fn canonical(self) -> Self {
             if self.is_nan() { $nan } else { self }
+        }
+        fn opposite(self) -> Self {
+            -self
+        }
+        fn is_simple(self) -> bool {
+            let value = self.float();
+            (value.to_bits() == (value + 0.0).to_bits()) & !value.is_nan()
         }
         fn identity(self) -> u64 {
             // Adding zero turns -0.0 into 0.0.
@@ -119,9 +141,9 @@ macro_rules! floats {
 }
 
 floats! {
-    f16, f16::NEG_INFINITY, f16::NAN, f16::to_f64;
-    f32, f32::NEG_INFINITY, f32::NAN, f64::from;
-    f64, f64::NEG_INFINITY, f64::NAN, std::convert::identity;
+    f16, f16::NEG_INFINITY, f16::NAN, f16::from_bits(f16::NAN.to_bits() ^ 1 << 15), f16::to_f64;
+    f32, f32::NEG_INFINITY, f32::NAN, -f32::NAN, f64::from;
+    f64, f64::NEG_INFINITY, f64::NAN, -f64::NAN, std::convert::identity;
 }
 
 /// The place of a float in the order of rule 27. Read as integers, the bits of positive floats ascend and those of
@@ -287,9 +309,13 @@ pub(crate) fn gather<T: Clone>(values: &[T], slots: &[u32]) -> Vec<T> {
     slots.iter().map(|&slot| values[slot as usize].clone()).collect()
 }
 
-/// Grows to `slots` elements and never shrinks.
+/// Grows to `slots` elements and never shrinks. There is room for a quarter more, not for as many again as `Vec` would have:
+/// accumulators are most of what an operator holds.
 pub(crate) fn grow<T: Clone>(values: &mut Vec<T>, slots: usize, value: T) {
     if slots > values.len() {
+        if slots > values.capacity() {
+            values.reserve_exact(slots + slots / 4 - values.len());
+        }
         values.resize(slots, value);
     }
 }

@@ -15,7 +15,7 @@ use super::column::{Lens, Native, bytes, fill, for_each, for_each_row, gather, g
 use super::total::Total;
 use super::{Accumulator, FinishError, Part, Rows, same, spend};
 use crate::block::bits;
-use crate::scan::outside;
+use crate::scan::{all, outside};
 use crate::snapshot::{Checked, Record as Saved, record};
 
 /// The type of the sum of a column of numbers.
@@ -33,6 +33,10 @@ pub(crate) trait Piece<N: Native>: Copy + Debug + Send + Sync + 'static {
     /// Has seen nothing.
     const NEW: Self;
     fn take(&mut self, value: N);
+    /// The same for a value that is simple, as all before it were ([`Native::is_simple`]).
+    fn take_simple(&mut self, value: N) {
+        self.take(value);
+    }
     /// Takes those of up to 64 neighbouring values that have a bit in `rows`, in order.
     fn take_rows(&mut self, values: &[N], rows: u64) {
         match rows {
@@ -67,31 +71,53 @@ impl<N: Native> Piece<N> for Sum<N> {
 /// The smallest and the largest value, in the order of rule 27.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extremes<N: Native> {
-    low: N,
-    high: N,
+    /// The opposite of the smallest, and the largest: both are raised alike, which takes one instruction.
+    ends: [N; 2],
+}
+
+impl<N: Native> Extremes<N> {
+    fn low(&self) -> N {
+        self.ends[0].opposite()
+    }
+    fn high(&self) -> N {
+        self.ends[1]
+    }
+    fn lower(&mut self, low: N) {
+        self.ends[0] = low.canonical().opposite();
+    }
+    fn raise(&mut self, high: N) {
+        self.ends[1] = high.canonical();
+    }
 }
 
 impl<N: Native> Piece<N> for Extremes<N> {
-    const NEW: Self = Extremes { low: N::HIGHEST, high: N::LOWEST };
+    const NEW: Self = Extremes { ends: [N::OPPOSITE_OF_HIGHEST, N::LOWEST] };
     fn take(&mut self, value: N) {
-        if value.below(self.low) {
-            self.low = value.canonical();
+        if value.below(self.low()) {
+            self.lower(value);
         }
-        if self.high.below(value) {
-            self.high = value.canonical();
+        if self.high().below(value) {
+            self.raise(value);
+        }
+    }
+    /// Without a branch: while a window is young its extremes change often, and at random. The only NaN among the ends is that
+    /// of a slot without values, which is not above any.
+    fn take_simple(&mut self, value: N) {
+        for (end, value) in self.ends.iter_mut().zip([value.opposite(), value]) {
+            *end = if *end > value { *end } else { value };
         }
     }
     /// Values strictly between the extremes change nothing.
     fn take_rows(&mut self, values: &[N], rows: u64) {
-        let perhaps = outside::<N, true, true>(values, self.low, self.high) & rows;
+        let perhaps = outside::<N, true, true>(values, self.low(), self.high()) & rows;
         bits(perhaps).for_each(|row| self.take(values[row]));
     }
     fn merge(&mut self, other: &Self) {
-        if other.low.below(self.low) {
-            self.low = other.low;
+        if other.low().below(self.low()) {
+            self.ends[0] = other.ends[0];
         }
-        if self.high.below(other.high) {
-            self.high = other.high;
+        if self.high().below(other.high()) {
+            self.ends[1] = other.ends[1];
         }
     }
 }
@@ -112,6 +138,8 @@ pub(crate) struct Summary<N: Native, S, E> {
     records: Vec<Record<S, E>>,
     /// Rows whose value is null, for `count(*)`; no longer than the highest slot that has one.
     nulls: Vec<u64>,
+    /// Whether all values, as far as extremes are asked for, are known to be simple ([`Native::is_simple`]).
+    simple: bool,
     /// At least the sum of the magnitudes of all values taken in, whatever their slots, if a sum is asked for: so it
     /// bounds every slot, and still does after slots have been merged.
     bound: Option<u128>,
@@ -150,10 +178,10 @@ impl<N: Native> Held<N> for Sum<N> {
 impl<N: Native> Held<N> for Extremes<N> {
     const EXTREMES: bool = true;
     fn of(_: N::Total, (low, high): (N, N)) -> Self {
-        Extremes { low, high }
+        Extremes { ends: [low.opposite(), high] }
     }
     fn extremes(&self) -> (N, N) {
-        (self.low, self.high)
+        (self.low(), self.high())
     }
 }
 
@@ -162,7 +190,8 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Summary<N, S, E> {
 
     /// Without slots. `can_overflow`: whether a sum comes out in a type that it may not fit.
     pub(crate) fn new(lens: Lens<N>, can_overflow: bool) -> Self {
-        Summary { lens, records: Vec::new(), nulls: Vec::new(), bound: can_overflow.then_some(0) }
+        let bound = can_overflow.then_some(0);
+        Summary { lens, records: Vec::new(), nulls: Vec::new(), simple: true, bound }
     }
 
     fn count_nulls(&mut self, slots: &[u32], rows: &Rows<'_>, nulls: &NullBuffer) {
@@ -171,6 +200,24 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Summary<N, S, E> {
                 grow(&mut self.nulls, slot + 1, 0);
                 self.nulls[slot] += 1;
             }
+        });
+    }
+
+    /// Whether the values of these rows, and all before them, are simple. It notes what it finds.
+    fn stays_simple(&mut self, rows: &Rows<'_>, values: &[N]) -> bool {
+        if let Some(span) = rows.span() {
+            self.simple = self.simple && all(&values[span], N::is_simple);
+        }
+        self.simple
+    }
+
+    fn fold(&mut self, slots: &[u32], rows: &Rows<'_>, values: &[N], take: impl Fn(&mut E, N)) {
+        let records = self.records.as_mut_slice();
+        for_each(slots, rows.blocks, values, rows.nulls(), |slot, value| {
+            let record = &mut records[slot];
+            record.count += 1;
+            record.sum.take(value);
+            take(&mut record.extremes, value);
         });
     }
 
@@ -226,6 +273,7 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
     fn clear(&mut self) {
         self.records.clear();
         self.nulls.clear();
+        self.simple = true;
         self.bound = self.bound.map(|_| 0);
     }
     fn reset(&mut self, slots: &[u32]) {
@@ -239,13 +287,11 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         let (values, nulls) = (self.lens.view(rows), rows.nulls());
         self.raise_bound(rows, values, slots.len());
-        let records = self.records.as_mut_slice();
-        for_each(slots, rows.blocks, values, nulls, |slot, value| {
-            let record = &mut records[slot];
-            record.count += 1;
-            record.sum.take(value);
-            record.extremes.take(value);
-        });
+        let simple = E::EXTREMES && self.stays_simple(rows, values);
+        match simple {
+            true => self.fold(slots, rows, values, E::take_simple),
+            false => self.fold(slots, rows, values, E::take),
+        }
         if let Some(nulls) = nulls {
             self.count_nulls(slots, rows, nulls);
         }
@@ -255,6 +301,7 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
         let Some(mut record) = self.records.first().copied() else { return };
         let (values, nulls) = (self.lens.view(rows), rows.nulls());
         self.raise_bound(rows, values, zeros.len());
+        self.simple = false; // what cannot change an extreme is not looked at
         for block in rows.blocks {
             let (values, rows) = (block.of(values), block.valid(nulls));
             record.count += u64::from(rows.count_ones());
@@ -278,6 +325,7 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
             grow(&mut self.nulls, slot as usize + 1, 0);
             self.nulls[slot as usize] += nulls;
         }
+        self.simple &= other.simple;
         self.add_bound(other.bound.unwrap_or(0));
     }
     fn gather(&self, slots: &[u32]) -> Box<dyn Accumulator> {
@@ -286,7 +334,7 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
             lens: self.lens.clone(),
             records: gather(&self.records, slots),
             nulls: if self.nulls.is_empty() { Vec::new() } else { slots.iter().map(nulls).collect() },
-            bound: self.bound,
+            ..*self
         })
     }
     fn reserve(&mut self, more: usize) {
@@ -299,6 +347,7 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
             self.nulls.extend_from_slice(&other.nulls);
         }
         self.records.extend_from_slice(&other.records);
+        self.simple &= other.simple;
         self.add_bound(other.bound.unwrap_or(0));
     }
     fn finish(&self, part: Part) -> Result<ArrayRef, FinishError> {
@@ -357,7 +406,7 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
         spend(left, counts.iter().chain(nulls))?;
         let mut records = vec![Self::NEW; counts.len()];
         records.iter_mut().zip(counts).for_each(|(record, &count)| record.count = count);
-        let mut bound = self.bound;
+        let (mut simple, mut bound) = (true, self.bound);
         if S::SUM {
             for (record, total) in records.iter_mut().zip(N::Total::restore(&saved, "sum")?) {
                 if !total.possible(record.count) {
@@ -371,12 +420,13 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
             let low = self.restore_extremes(saved.column("min")?, counts, N::HIGHEST)?;
             let high = self.restore_extremes(saved.column("max")?, counts, N::LOWEST)?;
             for (record, extremes) in records.iter_mut().zip(low.into_iter().zip(high)) {
+                simple &= record.count == 0 || (extremes.0.is_simple() && extremes.1.is_simple());
                 record.extremes = E::of(N::Total::NOTHING, extremes);
             }
         }
         let any_null = nulls.iter().any(|&nulls| nulls > 0);
         let nulls = if any_null { nulls.to_vec() } else { Vec::new() };
-        Ok(Box::new(Summary::<N, S, E> { lens: self.lens.clone(), records, nulls, bound }))
+        Ok(Box::new(Summary::<N, S, E> { lens: self.lens.clone(), records, nulls, simple, bound }))
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         Box::new(self.clone())

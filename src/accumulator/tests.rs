@@ -201,6 +201,18 @@ fn primitive<T: ArrowPrimitiveType>(
     Arc::new(PrimitiveArray::<T>::new(values, nulls).with_data_type(data_type.clone()))
 }
 
+fn floats(data_type: &DataType, values: Vec<f64>, nulls: Option<NullBuffer>) -> ArrayRef {
+    match data_type {
+        DataType::Float16 => {
+            primitive::<Float16Type>(values.into_iter().map(f16::from_f64).collect(), nulls, data_type)
+        }
+        DataType::Float32 => {
+            primitive::<Float32Type>(values.iter().map(|&v| v as f32).collect(), nulls, data_type)
+        }
+        _ => primitive::<Float64Type>(values, nulls, data_type),
+    }
+}
+
 /// A column whose value under a null is as random as any other.
 fn column(data_type: &DataType, kind: Kind, nulls: bool, rows: usize, random: &mut Random) -> ArrayRef {
     use DataType::*;
@@ -243,17 +255,7 @@ fn column(data_type: &DataType, kind: Kind, nulls: bool, rows: usize, random: &m
                 [f64::NAN, -f64::NAN, 0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, 5e-324, 60000.0, -1.5];
             let values = small.iter().map(|&v| if extreme { random.pick(&ends) } else { v as f64 });
             let values: Vec<f64> = values.collect();
-            match data_type {
-                Float16 => primitive::<Float16Type>(
-                    values.iter().map(|&v| f16::from_f64(v)).collect(),
-                    nulls,
-                    data_type,
-                ),
-                Float32 => {
-                    primitive::<Float32Type>(values.iter().map(|&v| v as f32).collect(), nulls, data_type)
-                }
-                _ => primitive::<Float64Type>(values, nulls, data_type),
-            }
+            floats(data_type, values, nulls)
         }
         _ if width == 4 => {
             let data = ends(i32::MIN.into(), i32::MAX.into()).iter().map(|&v| v as i32).collect();

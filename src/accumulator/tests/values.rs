@@ -143,6 +143,66 @@ fn nan_is_largest_and_negative_zero_below_zero() {
     }
 }
 
+/// Values that the machine's own maximum would order otherwise come before, between and after ordinary ones, and a summary
+/// learns of them in every way that it can.
+#[test]
+fn extremes_do_not_depend_on_what_came_with_a_value() {
+    let pieces: [&[f64]; 6] =
+        [&[1.5, -2.0, 1.5], &[0.0], &[-0.0], &[f64::NAN, -7.0], &[f64::INFINITY], &[f64::NEG_INFINITY]];
+    for data_type in [DataType::Float16, DataType::Float32, DataType::Float64] {
+        for number in 0..6 * 6 * 6 {
+            let [first, second, third] = [1, 6, 36].map(|place| pieces[number / place % 6]);
+            let values = [first, second, third].concat();
+            let (one, two, len) = (first.len(), first.len() + second.len(), values.len());
+            let column = floats(&data_type, values.clone(), None);
+            let batch =
+                Batch { by: column.clone(), column, times: vec![0; len], slots: vec![0; len], star: false };
+            for function in [Function::Min, Function::Max] {
+                let piece = |from, to| batch.whole(&function, from, to);
+                let more = |mut states: Single, from, to| {
+                    batch.feed(&mut states, from, to);
+                    states
+                };
+                let restored = |states: Single| {
+                    let saved = states.states.save().unwrap();
+                    states.with(states.states.restore(&saved, &mut 100).unwrap())
+                };
+                let merged = |mut states: Single, other: Single| {
+                    states.merge(&[0, 1, 2, 3], &other);
+                    states
+                };
+                let appended = |states: Single| {
+                    let mut both = piece(0, 0);
+                    both.append(&states);
+                    both.gather(&[4, 5, 6, 7])
+                };
+                let alone = |mut states: Single, from, to: usize| {
+                    let blocks = [Block { start: from, rows: (1 << (to - from)) - 1 }];
+                    let column = Some(&batch.column);
+                    let rows =
+                        Rows { column, by: None, times: &batch.times, first_arrival: 0, blocks: &blocks };
+                    states.update_one(&vec![0; to - from], &rows);
+                    states
+                };
+                let ways = [
+                    ("updates", more(more(piece(0, one), one, two), two, len)),
+                    ("a merge", more(merged(piece(0, one), piece(one, two)), two, len)),
+                    ("a restored state", more(restored(more(piece(0, one), one, two)), two, len)),
+                    ("an appended state", more(appended(more(piece(0, one), one, two)), two, len)),
+                    ("one slot alone", more(alone(piece(0, one), one, two), two, len)),
+                    ("one slot alone at the end", alone(more(piece(0, one), one, two), two, len)),
+                ];
+                let seen: Vec<_> = (0..len).map(|row| (0, row, scalar(&batch.column, row))).collect();
+                let expected = reference(&function, &data_type, len, &seen).unwrap();
+                for (way, states) in ways {
+                    let given = scalar(&states.finish().unwrap(), 0);
+                    assert!(given.same(&expected), "{function:?} of {values:?}, {way}: {given:?}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn extremes_that_equal_the_start_are_values() {
     // A slot starts from the worst value: one that has seen it must differ from one that has seen nothing.
