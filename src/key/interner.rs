@@ -1,9 +1,12 @@
 //! Byte strings to small numbers: each distinct one is kept once.
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+
+use super::Dictionary;
 
 /// Numbers byte strings in order of appearance. The numbers are never visible outside: only equality counts.
 #[derive(Debug, Default)]
@@ -14,6 +17,8 @@ pub(crate) struct Interner {
     ends: Vec<usize>,
     /// Strings kept by the last [`Interner::retain`].
     kept: usize,
+    /// The last dictionary whose strings were numbered.
+    pub(super) known: Option<Arc<Dictionary>>,
 }
 
 const HASHER: FixedState = FixedState::with_seed(0);

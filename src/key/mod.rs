@@ -124,7 +124,7 @@ impl KeyColumns {
                             None,
                         )?)
                     }
-                    Some(_) => Source::Dictionary { column: column.clone(), encoded: None },
+                    Some(_) => Source::Dictionary { column: column.clone(), values: None },
                     None => Source::of(column),
                 }
             }
@@ -202,8 +202,8 @@ enum Source {
     Int64(ScalarBuffer<i64>),
     Dictionary {
         column: ArrayRef,
-        /// The codes of the dictionary's values; made when the first row is encoded.
-        encoded: Option<Codes>,
+        /// What is known of the dictionary's values; found when the first row is encoded.
+        values: Option<Arc<Dictionary>>,
     },
     Rows(Rows),
 }
@@ -289,6 +289,7 @@ impl BatchKeys {
         interner: &mut Interner,
         codes: &'a mut Codes,
     ) -> Keys<'a> {
+        self.look_into_dictionary(interner);
         if matches!(self.source, Source::Column(_) | Source::Dictionary { .. } | Source::Rows(_)) {
             self.encode(from, to, interner, codes);
         }
@@ -300,12 +301,26 @@ impl BatchKeys {
         }
     }
 
+    /// Finds the codes of the values of a dictionary. If they are their places in it, its keys need no encoding either.
+    fn look_into_dictionary(&mut self, interner: &mut Interner) {
+        let Source::Dictionary { column, values: values @ None } = &mut self.source else { return };
+        let dictionary = column.as_any_dictionary();
+        let found = interner.dictionary(dictionary.values());
+        match dictionary.keys().as_primitive_opt::<Int32Type>() {
+            Some(keys) if found.in_order && keys.null_count() == 0 => {
+                self.source = Source::Int32(keys.values().clone());
+            }
+            _ => *values = Some(found),
+        }
+    }
+
     /// Encodes rows `from..to`.
     pub(crate) fn encode(&mut self, from: usize, to: usize, interner: &mut Interner, out: &mut Codes) {
         out.codes.clear();
         out.nulls.clear();
         out.any_null = false;
-        match &mut self.source {
+        self.look_into_dictionary(interner);
+        match &self.source {
             Source::Unkeyed => out.codes.resize(to - from, 0),
             Source::Column(column) => encode_column(&column.slice(from, to - from), interner, out),
             Source::Int32(values) => out.codes.extend(values[from..to].iter().map(|&value| value.code())),
@@ -313,16 +328,35 @@ impl BatchKeys {
             Source::Rows(rows) => {
                 out.codes.extend((from..to).map(|row| interner.intern(rows.row(row).data()) as Code));
             }
-            Source::Dictionary { column, encoded } => {
-                let dictionary = column.as_any_dictionary();
-                let codes = encoded.get_or_insert_with(|| {
-                    let mut codes = Codes::default();
-                    encode_column(dictionary.values(), interner, &mut codes);
-                    codes
-                });
-                translate(dictionary, from..to, codes, out);
+            Source::Dictionary { column, values } => {
+                let values = values.as_ref().expect("it has been looked into");
+                translate(column.as_any_dictionary(), from..to, &values.codes, out);
             }
         }
+    }
+}
+
+/// What is known of the values of a dictionary.
+#[derive(Debug)]
+struct Dictionary {
+    values: ArrayRef,
+    codes: Codes,
+    /// Whether the code of each is its place: so it is of the first dictionary that comes, and of all that only add to it.
+    in_order: bool,
+}
+
+impl Interner {
+    /// Encodes the values of a dictionary, unless they are those of the last one: batches of one source often share them.
+    fn dictionary(&mut self, values: &ArrayRef) -> Arc<Dictionary> {
+        if let Some(known) = self.known.as_ref().filter(|known| Arc::ptr_eq(&known.values, values)) {
+            return known.clone();
+        }
+        let mut codes = Codes::default();
+        encode_column(values, self, &mut codes);
+        let in_order = !codes.any_null && (0..).zip(&codes.codes).all(|(place, &code)| place == code);
+        let dictionary = Arc::new(Dictionary { values: values.clone(), codes, in_order });
+        self.known = Some(dictionary.clone());
+        dictionary
     }
 }
 
@@ -501,4 +535,85 @@ fn is_key_type(data_type: &DataType) -> bool {
     is_bytes(data_type)
         || is_bits(data_type)
         || matches!(data_type, DataType::Decimal128(..) | DataType::FixedSizeBinary(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{DictionaryArray, Int8Array, Int32Array, Int64Array, StringArray};
+
+    use super::*;
+
+    /// What the keys of a column stand for: the strings of their codes, morsel by morsel.
+    fn keys_of(column: ArrayRef, interner: &mut Interner) -> (Vec<Option<String>>, bool) {
+        let schema = Schema::new(vec![Field::new("key", column.data_type().clone(), true)]);
+        let columns = KeyColumns::new(&schema, vec![0]).unwrap();
+        let rows = column.len();
+        let batch = RecordBatch::try_new(Arc::new(schema), vec![column]).unwrap();
+        let mut keys = columns.prepare(&batch).unwrap();
+        let (mut codes, mut all, mut nulls, mut as_they_are) = (Codes::default(), vec![], vec![], false);
+        for from in (0..rows).step_by(2) {
+            let morsel = from..rows.min(from + 2);
+            match keys.morsel(morsel.clone(), interner, &mut codes) {
+                Keys::Int32(keys) => {
+                    as_they_are = true;
+                    all.extend(keys.iter().map(|key| key.code()));
+                    nulls.extend(morsel.map(|_| false));
+                }
+                Keys::Codes(codes) => {
+                    all.extend(&codes.codes);
+                    nulls.extend(morsel.clone().map(|row| codes.get(row - morsel.start).1));
+                }
+                Keys::One | Keys::Int64(_) => panic!("a dictionary has other keys"),
+            }
+        }
+        let decoded = columns.decode(&all, Some(&nulls), interner).unwrap().remove(0);
+        let text = |row| (!decoded.is_null(row)).then(|| format!("{:?}", decoded.slice(row, 1)));
+        ((0..rows).map(text).collect(), as_they_are)
+    }
+
+    #[test]
+    fn dictionaries_mean_their_values_whatever_came_before() {
+        let values = |texts: &[&str]| Arc::new(StringArray::from(texts.to_vec())) as ArrayRef;
+        let some = |keys: &[i32], values: &ArrayRef| {
+            Arc::new(DictionaryArray::new(Int32Array::from(keys.to_vec()), values.clone())) as ArrayRef
+        };
+        let ab = values(&["a", "b"]);
+        let interner = &mut Interner::default();
+        let check = |column: ArrayRef, expected_as_they_are: bool, interner: &mut Interner| {
+            let plain = arrow_select::take::take(
+                column.as_any_dictionary().values(),
+                column.as_any_dictionary().keys(),
+                None,
+            );
+            let plain = plain.unwrap();
+            let text = |row| (!plain.is_null(row)).then(|| format!("{:?}", plain.slice(row, 1)));
+            let expected: Vec<_> = (0..plain.len()).map(text).collect();
+            assert_eq!(keys_of(column, interner), (expected, expected_as_they_are));
+        };
+        // the first one, the same values again, and values that only add to it
+        check(some(&[1, 0, 1], &ab), true, interner);
+        check(some(&[0, 0], &ab), true, interner);
+        check(some(&[2, 1, 0], &values(&["a", "b", "c"])), true, interner);
+        check(some(&[1, 0, 1], &ab).slice(1, 2), true, interner);
+        // another order, a value twice, a null among the values
+        check(some(&[1, 0, 1], &values(&["b", "a"])), false, interner);
+        check(some(&[1, 0, 1], &values(&["a", "a"])), false, interner);
+        let with_null = Arc::new(StringArray::from(vec![Some("a"), None])) as ArrayRef;
+        check(some(&[1, 0, 1], &with_null), false, interner);
+        // nulls among the keys, and keys of another width
+        let nulls = Int32Array::from(vec![Some(1), None, Some(0)]);
+        check(Arc::new(DictionaryArray::new(nulls, ab.clone())), false, interner);
+        check(Arc::new(DictionaryArray::new(Int8Array::from(vec![1, 0, 1]), ab.clone())), false, interner);
+        // the same values after they were forgotten: numbered anew, in the order in which they come then
+        interner.retain(&[false; 3]);
+        check(some(&[1, 0, 1], &ab), true, interner);
+        interner.retain(&[false; 2]);
+        check(some(&[1, 0, 1], &values(&["b", "a"])), true, interner);
+        check(some(&[1, 0, 1], &ab), false, interner);
+        // numbers are their own codes, so only those that count up from zero are in order
+        let numbers = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+        check(some(&[1, 0, 1], &numbers(vec![0, 1])), true, interner);
+        check(some(&[1, 0, 1], &numbers(vec![1, 0])), false, interner);
+        check(some(&[1, 0, 1], &numbers(vec![0, -1])), false, interner);
+    }
 }
