@@ -179,26 +179,34 @@ impl<'a> Router<'a> {
             self.targets[self.current].push(Block { start, rows: ones(times.len()) });
             self.count_fresh(times, start, ones(times.len()), (low, before, after));
         } else {
-            let fresh = within(times, fresh_from, i64::MAX);
-            let rest = ones(times.len()) & !fresh;
-            let taken = self.distribute(times, start, fresh, fresh_from);
+            let all = ones(times.len());
+            let fresh = if low >= fresh_from { all } else { within(times, fresh_from, i64::MAX) };
+            let rest = all & !fresh;
+            let taken = self.distribute(times, start, fresh, Bounds { low: low.max(fresh_from), high });
             self.count_fresh(times, start, taken, (low, before, after));
             self.one_by_one(times, start, rest);
         }
         self.judge.pass(high);
     }
 
-    /// Fresh rows of several slices; returns those that have one.
-    fn distribute(&mut self, times: &[i64], start: usize, fresh: u64, fresh_from: i64) -> u64 {
+    /// Fresh rows of several slices, within these bounds; returns those that have a slice.
+    fn distribute(&mut self, times: &[i64], start: usize, fresh: u64, bounds: Bounds) -> u64 {
+        let Bounds { mut low, mut high } = bounds;
         let (mut left, mut taken) = (fresh, 0);
         while left != 0 {
             let first = left.trailing_zeros() as usize;
             if self.enter(times[first]) {
                 let target = &mut self.targets[self.current];
-                let rows = within(times, target.slice.first.max(fresh_from), target.slice.last) & left;
+                let Slice { first, last, .. } = target.slice;
+                let (from_low, to_high) = (first <= low, high <= last);
+                let rows =
+                    if from_low && to_high { left } else { within(times, first.max(low), last) & left };
                 target.push(Block { start, rows });
                 left &= !rows;
                 taken |= rows;
+                // what is left lies beside the slice
+                low = if from_low { last.saturating_add(1) } else { low };
+                high = if to_high { first.saturating_sub(1) } else { high };
             } else {
                 self.counts.no_window += 1;
                 left &= left - 1;
@@ -269,6 +277,7 @@ impl<'a> Router<'a> {
         self.change_slice(time)
     }
 
+    #[inline(never)]
     fn change_slice(&mut self, time: i64) -> bool {
         // the newest slices are the likeliest, and to look at a few costs less than a division
         let few = self.used.saturating_sub(FEW);
