@@ -111,7 +111,7 @@ run() {
         [ "$threads" -gt 1 ] && options+=(--partitions 8)
         [ "$workload" = ysb ] && options+=(--campaigns "$data/campaigns.arrow")
         "${pinned[@]}" "$HIGHWATER" bench "$workload" --input "$data/rows.arrow" --bound "${bound}ms" --runs "$runs" --json \
-            "${options[@]}" ${result:+--output "$result.arrow"}
+            "${options[@]}" ${result:+--out "$result.arrow"}
         ;;
     handrolled)
         "${pinned[@]}" "$handrolled" "$workload" "$data" "$threads" "$runs" "$bound" ${result:+"$result.csv"}

@@ -172,11 +172,11 @@ fn rows_of_a_file_give_the_answer_of_generated_ones() {
         place.run(&format!("generate {stream} --rows 60k --batch-rows 1000 --out rows.arrow")).ok();
         place.run(&format!("generate {stream} --rows 60k --out rows.parquet")).ok();
         let flags = format!("{workload} --runs 1 --batch-rows 7000 --bound 1s");
-        let expected = object(&place, &format!("{flags} --rows 60k --output generated.arrow"));
+        let expected = object(&place, &format!("{flags} --rows 60k --out generated.arrow"));
         let results = read(&place, "generated.arrow");
         assert_eq!(expected["result_rows"], results.num_rows());
         for file in ["rows.arrow", "rows.parquet"] {
-            let object = object(&place, &format!("{flags} --input {file} --output results.arrow"));
+            let object = object(&place, &format!("{flags} --input {file} --out results.arrow"));
             assert_eq!(object["answer_ok"], true, "{file}: {object}");
             assert_eq!((&object["late_rows"], &object["rows"]), (&expected["late_rows"], &expected["rows"]));
             assert_eq!(read(&place, "results.arrow"), results, "{workload} {file}");
@@ -188,8 +188,7 @@ fn rows_of_a_file_give_the_answer_of_generated_ones() {
 fn the_command_of_a_comparison() {
     let place = Place::new();
     place.run("generate w1 --rows 50k --out rows.arrow").ok();
-    let flags =
-        "bench w1 --input rows.arrow --output results.parquet --bound 61s --runs 3 --json --threads 1";
+    let flags = "bench w1 --input rows.arrow --out results.parquet --bound 61s --runs 3 --json --threads 1";
     let object: Value = serde_json::from_str(&place.run(flags).ok()).expect("an object");
     assert_eq!((&object["answer_ok"], &object["late_rows"]), (&true.into(), &0.into()));
     assert_eq!(&place.bytes("results.parquet")[..4], b"PAR1");
@@ -213,7 +212,7 @@ fn rows_that_are_not_generated() {
             ("ts", Arc::new(times)),
         ],
     );
-    let object = object(&place, "w1 --input rows.arrow --output results.arrow --bound 0s --batch-rows 4");
+    let object = object(&place, "w1 --input rows.arrow --out results.arrow --bound 0s --batch-rows 4");
     assert_eq!((&object["answer_ok"], &object["late_rows"]), (&true.into(), &2.into()), "{object}");
     let results = read(&place, "results.arrow");
     assert_eq!(results["key"].as_primitive::<Int64Type>().values(), &[7, 7, 7]);
@@ -230,11 +229,11 @@ fn campaigns_of_a_file() {
     place
         .run("generate ysb --rows 20k --keys 30 --seed 9 --out rows.arrow --campaigns campaigns.parquet")
         .ok();
-    let flags = "ysb --input rows.arrow --campaigns campaigns.parquet --output results.arrow";
+    let flags = "ysb --input rows.arrow --campaigns campaigns.parquet --out results.arrow";
     assert_eq!(object(&place, flags)["answer_ok"], true);
     let results = read(&place, "results.arrow");
     assert_eq!(
-        object(&place, "ysb --input rows.arrow --keys 30 --seed 9 --output same.arrow")["answer_ok"],
+        object(&place, "ysb --input rows.arrow --keys 30 --seed 9 --out same.arrow")["answer_ok"],
         true
     );
     assert_eq!(read(&place, "same.arrow"), results);
@@ -265,10 +264,10 @@ fn flags_that_do_not_go_together() {
             "--threads 2: one partition is one thread's work; allowed with --partitions 2 or more",
         ),
         ("--input rows.arrow", "--input: given with all workloads; allowed with exactly one"),
-        ("w1 w2 --output out.arrow", "--output: given with 2 workloads; allowed with exactly one"),
+        ("w1 w2 --out out.arrow", "--out: given with 2 workloads; allowed with exactly one"),
         (
-            "w1 --output out.csv",
-            "--output out.csv: the extension is none of those that are written; allowed: .parquet .pq .arrow .ipc .feather",
+            "w1 --out out.csv",
+            "--out out.csv: the extension is none of those that are written; allowed: .parquet .pq .arrow .ipc .feather",
         ),
         (
             "w1 --input rows.csv",
@@ -341,6 +340,6 @@ fn files_that_are_not_what_they_should_be() {
         assert_eq!(code, 1, "{file}");
         assert!(said.starts_with(text), "{said}");
     }
-    let (code, said) = fails(&place, "w1 --rows 10 --output absent/out.arrow");
+    let (code, said) = fails(&place, "w1 --rows 10 --out absent/out.arrow");
     assert!(code == 1 && said.starts_with("absent/out.arrow: cannot be written: "), "{said}");
 }

@@ -78,7 +78,7 @@ pub struct Args {
     pub campaigns: Option<PathBuf>,
     /// Write the results of the last run: a Parquet or Arrow IPC file, for one workload
     #[arg(long, value_name = "PATH", help_heading = "Files")]
-    pub output: Option<PathBuf>,
+    pub out: Option<PathBuf>,
 
     /// How the events are drawn, and how they are delayed.
     #[command(flatten)]
@@ -101,7 +101,7 @@ impl Args {
                 self.threads
             )));
         }
-        for (flag, path) in [("--input", &self.input), ("--output", &self.output)] {
+        for (flag, path) in [("--input", &self.input), ("--out", &self.out)] {
             if path.is_some() && self.workloads.len() != 1 {
                 let given = match self.workloads.len() {
                     0 => "all workloads".to_owned(),
@@ -204,11 +204,11 @@ impl Args {
 
     /// How results are written, if they are.
     pub(super) fn output_format(&self) -> Outcome<Option<OutputFormat>> {
-        let Some(path) = &self.output else { return Ok(None) };
+        let Some(path) = &self.out else { return Ok(None) };
         match crate::output::format_of(path) {
             Some(format @ (OutputFormat::Parquet | OutputFormat::Arrow)) => Ok(Some(format)),
             _ => Err(Failure::usage(format_args!(
-                "--output {}: the extension is none of those that are written; allowed: .parquet .pq .arrow .ipc .feather",
+                "--out {}: the extension is none of those that are written; allowed: .parquet .pq .arrow .ipc .feather",
                 path.display()
             ))),
         }

@@ -11,7 +11,7 @@ Examples:
       other windows than the workload's own; one JSON object a line
   highwater bench w5 --gap 5s --keys 10k
       sessions, with another gap and with other keys
-  highwater bench w1 --input rows.parquet --output results.arrow
+  highwater bench w1 --input rows.parquet --out results.arrow
       rows of your own: columns ts, key and value";
 
 pub(super) const DETAILS: &str = "\

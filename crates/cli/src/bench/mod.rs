@@ -57,9 +57,9 @@ pub fn run(args: &Args, allocations: fn() -> Option<u64>) -> Outcome<bool> {
         status.say(|| format!("{name}: rows"));
         let load = args.load(&plan)?;
         let operator = load.operator()?;
-        let mut sink = match (&args.output, args.output_format()?) {
+        let mut sink = match (&args.out, args.output_format()?) {
             (Some(path), Some(format)) => {
-                Some(Sink::create("--output", path, format, &operator.output_schema())?)
+                Some(Sink::create("--out", path, format, &operator.output_schema())?)
             }
             _ => None,
         };
