@@ -6,6 +6,7 @@
 use multiversion::multiversion;
 
 use crate::block::BLOCK;
+use crate::key::{Code, Key};
 
 /// Bit by bit: to read one takes fewer vector instructions than to shift it into place.
 static BITS: [u64; BLOCK] = {
@@ -82,6 +83,33 @@ pub(crate) fn outside<N: Copy + PartialOrd, const LOW: bool, const HIGH: bool>(
         if inside { 0 } else { bit }
     };
     values.iter().zip(&BITS).map(marked).fold(0, |bits, bit| bits | bit)
+}
+
+/// One more than how far the code of each key is from `low`, and 0 for rows that are not meant; returns whether it is below
+/// `span` for all that are; if not, some numbers mean nothing.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub(crate) fn distances<K: Key>(
+    keys: &[K; BLOCK],
+    rows: u64,
+    low: Code,
+    span: u64,
+    distances: &mut [u32; BLOCK],
+) -> bool {
+    let distance = |key: K| key.code().wrapping_sub(low);
+    let mut below = true;
+    if rows == u64::MAX {
+        for (&key, out) in keys.iter().zip(distances) {
+            below &= distance(key) < span;
+            *out = (distance(key) as u32).wrapping_add(1);
+        }
+    } else {
+        for ((&key, out), bit) in keys.iter().zip(distances).zip(&BITS) {
+            let meant = rows & bit != 0;
+            below &= !meant | (distance(key) < span);
+            *out = if meant { (distance(key) as u32).wrapping_add(1) } else { 0 };
+        }
+    }
+    below
 }
 
 /// Whether something holds for all values.

@@ -56,6 +56,10 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     fn update_one(&mut self, zeros: &[u32], rows: &Rows<'_>) {
         self.update(zeros, rows);
     }
+    /// Whether an update costs next to nothing beside its rows, so that they may come block by block.
+    fn is_light(&self) -> bool {
+        false
+    }
     /// Takes in `other`, an accumulator of the same kind: its slot `i` goes to `slots[i]`.
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator);
     /// A new accumulator with these slots, in this order.

@@ -207,6 +207,7 @@ impl<N: Native> Quantile<N> {
 
 impl<N: Native> ObjectFunction for Quantile<N> {
     type State = Buckets;
+    const LIGHT: bool = true;
 
     fn create(&self) -> Buckets {
         Buckets {

@@ -13,6 +13,8 @@ use crate::snapshot::Checked;
 /// A function over whole batches of rows, so that it looks at the type of the column once a batch.
 pub(crate) trait ObjectFunction: Debug + Send + Sync + 'static {
     type State: Clone + Debug + Send + Sync + 'static;
+    /// See [`Accumulator::is_light`].
+    const LIGHT: bool = false;
     fn create(&self) -> Self::State;
     /// Takes in the rows that are not null; gives the growth of `heap_size`, summed over the states.
     fn update(&self, states: &mut [Self::State], slots: &[u32], rows: &Rows<'_>) -> isize;
@@ -120,6 +122,9 @@ impl<F: ObjectFunction> Accumulator for States<F> {
     }
     fn update(&mut self, slots: &[u32], rows: &Rows<'_>) {
         self.heap += self.function.update(&mut self.states, slots, rows);
+    }
+    fn is_light(&self) -> bool {
+        F::LIGHT
     }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
         let function = &self.function;

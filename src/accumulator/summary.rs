@@ -313,6 +313,9 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
             self.count_nulls(zeros, rows, nulls);
         }
     }
+    fn is_light(&self) -> bool {
+        true
+    }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
         let other = same::<Self>(other);
         for (&slot, record) in slots.iter().zip(&other.records) {

@@ -83,6 +83,9 @@ impl<N: Native> Accumulator for Variance<N> {
             moments[slot].add(lens.float(value));
         });
     }
+    fn is_light(&self) -> bool {
+        true
+    }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
         for (&slot, moments) in slots.iter().zip(&same::<Self>(other).moments) {
             self.moments[slot as usize].merge(moments);

@@ -5,6 +5,7 @@
 
 mod decode;
 mod interner;
+mod places;
 mod saved;
 mod slots;
 mod union;
@@ -24,8 +25,8 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 
 use decode::{bits_to_array, bytes_to_array};
 pub(crate) use interner::Interner;
-use slots::Key;
-pub(crate) use slots::{Code, MAX_SLOTS, Slots, hash};
+pub(crate) use places::Places;
+pub(crate) use slots::{Code, Key, MAX_SLOTS, Slots, hash};
 pub(crate) use union::Union;
 
 use crate::block::{BLOCK, Block};

@@ -148,7 +148,12 @@ impl Slots {
 
     /// The slots of rows, one for each row of `blocks`; keys that are new get new slots. `keys` has those of the rows from
     /// `first` on.
-    pub(crate) fn assign(&mut self, keys: &Keys<'_>, first: usize, blocks: &[Block], slots: &mut Vec<u32>) {
+    pub(crate) fn assign(
+        &mut self,
+        (keys, first): (&Keys<'_>, usize),
+        blocks: &[Block],
+        slots: &mut Vec<u32>,
+    ) {
         slots.clear();
         self.look_again();
         match keys {
@@ -241,6 +246,11 @@ impl Slots {
     pub(crate) fn append(&mut self, codes: &[Code], null_slot: Option<u32>) {
         self.codes.extend_from_slice(codes);
         self.null_slot = null_slot;
+        self.index = OnceLock::new();
+    }
+
+    /// Gives the memory of the index back, until a key is looked up again.
+    pub(crate) fn forget_index(&mut self) {
         self.index = OnceLock::new();
     }
 
@@ -438,7 +448,7 @@ mod tests {
     fn assign(slots: &mut Slots, codes: &[Code]) -> Vec<u32> {
         let mut out = vec![];
         let codes = Codes { codes: codes.to_vec(), ..Codes::default() };
-        slots.assign(&Keys::Codes(&codes), 0, &Block::cover(0..codes.codes.len()), &mut out);
+        slots.assign((&Keys::Codes(&codes), 0), &Block::cover(0..codes.codes.len()), &mut out);
         out
     }
 
@@ -524,7 +534,7 @@ mod tests {
         let mut out = vec![];
         let codes =
             Codes { codes: vec![0, 7, 0, 7, 0], nulls: vec![true, false, false, true, true], any_null: true };
-        slots.assign(&Keys::Codes(&codes), 100, &[Block { start: 100, rows: 0b11111 }], &mut out);
+        slots.assign((&Keys::Codes(&codes), 100), &[Block { start: 100, rows: 0b11111 }], &mut out);
         assert_eq!(out, [0, 1, 2, 0, 0]);
         assert_eq!(slots.null_slot(), Some(0));
         slots.validate();
@@ -532,7 +542,7 @@ mod tests {
         assert_eq!(slots.find(9, false), None);
         slots.clear();
         let codes = Codes { codes: vec![7, 0], nulls: vec![false, true], any_null: true };
-        slots.assign(&Keys::Codes(&codes), 0, &[Block { start: 0, rows: 0b11 }], &mut out);
+        slots.assign((&Keys::Codes(&codes), 0), &[Block { start: 0, rows: 0b11 }], &mut out);
         assert_eq!((out.as_slice(), slots.null_slot()), ([0, 1].as_slice(), Some(1)));
     }
 }

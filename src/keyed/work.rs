@@ -126,7 +126,7 @@ impl<'a> Working<'a> {
         }
         let mut slots = Vec::new();
         for blocks in batch.mine.chunks(MORSEL / BLOCK) {
-            self.shard.keys.assign(batch.keys, 0, blocks, &mut slots);
+            self.shard.keys.assign((batch.keys, 0), blocks, &mut slots);
             let mut from = 0;
             for block in blocks {
                 let keys = &slots[from..from + block.len()];

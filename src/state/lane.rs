@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::table::{BatchRows, Inputs, Table};
+use super::table::{BatchRows, Inputs, Room, Table};
 use super::{Shared, Slices};
 use crate::key::{BatchKeys, Codes, Interner, KeyColumns};
 use crate::route::Target;
@@ -31,7 +31,7 @@ const KEPT: usize = 8;
 pub(crate) struct Lane {
     pub(crate) interner: Interner,
     codes: Codes,
-    slots: Vec<u32>,
+    room: Room,
     spare: Spare,
     /// Slices that have been opened since somebody last asked.
     pub(crate) opened: Vec<i128>,
@@ -50,17 +50,17 @@ impl Lane {
         keys: &mut BatchKeys,
         inputs: &Inputs,
     ) {
-        let Lane { interner, codes, slots, spare, opened, .. } = self;
+        let Lane { interner, codes, room, spare, opened, .. } = self;
         let first = morsel.start;
-        let keys = keys.morsel(morsel, interner, codes);
+        let keys = (&keys.morsel(morsel, interner, codes), first);
         for target in targets.iter().filter(|target| !target.blocks.is_empty()) {
             let id = target.slice.id;
             if let Some(table) = slices.get_mut(&id) {
-                Shared::make_mut(table).update(rows, &target.blocks, &keys, first, slots);
+                Shared::make_mut(table).update(rows, &target.blocks, keys, inputs, room);
                 continue;
             }
             let mut table = open(slices, spare, inputs);
-            table.update(rows, &target.blocks, &keys, first, slots);
+            table.update(rows, &target.blocks, keys, inputs, room);
             slices.insert(id, Shared::new(table));
             opened.push(id);
         }
@@ -87,6 +87,7 @@ impl Spare {
     fn pop(&mut self) -> Option<Table> {
         let mut table = self.0.pop()?;
         table.slots.clear();
+        table.forget_rows();
         Some(table)
     }
 }
@@ -117,8 +118,9 @@ impl Seal {
     /// Takes a slice out of the lanes.
     fn new(slices: &mut [Slices], id: i128) -> Self {
         let found = slices.iter_mut().enumerate();
-        let (lanes, parts): (Vec<usize>, Vec<Shared>) =
+        let (lanes, mut parts): (Vec<usize>, Vec<Shared>) =
             found.filter_map(|(lane, slices)| Some((lane, slices.remove(&id)?))).unzip();
+        parts.iter_mut().filter(|part| !part.is_settled()).for_each(|part| Shared::make_mut(part).settle());
         let keys = parts.iter().map(|part| part.len()).sum();
         Seal { id, lanes, parts, keys, spare: None }
     }
@@ -238,6 +240,8 @@ impl Lanes {
 
 fn rename(slices: &mut Slices, renamed: &[u32]) {
     for table in slices.values_mut() {
-        Shared::make_mut(table).slots.rename(renamed);
+        let table = Shared::make_mut(table);
+        table.settle();
+        table.slots.rename(renamed);
     }
 }

@@ -154,9 +154,9 @@ impl Context<'_> {
         for &Part { table, from, to, .. } in parts {
             codes.extend_from_slice(&table.slots.codes()[from..to]);
             nulls.extend((from..to).map(|slot| table.slots.null_slot() == Some(slot as u32)));
-            let slots: Vec<u32> = (from as u32..to as u32).collect();
+            let slots = table.homes(from..to);
             for (all, own) in accumulators.iter_mut().zip(&table.accumulators) {
-                match slots.len() == own.len() {
+                match table.is_settled() && slots.len() == own.len() {
                     true => all.append(own.as_ref()),
                     false => all.append(own.gather(&slots).as_ref()),
                 }
@@ -175,7 +175,7 @@ impl Context<'_> {
         }
         let codes = self.keys.restore(&saved, interner)?;
         let accumulators = self.inputs.restore(saved.column("state")?, left)?;
-        Ok(Table { slots: Slots::restore(&codes)?, accumulators })
+        Ok(Table::of(Slots::restore(&codes)?, accumulators))
     }
 }
 

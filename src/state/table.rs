@@ -1,5 +1,7 @@
 //! One slice: its keys, and a column of accumulators for each aggregate.
 
+use std::ops::Range;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -9,7 +11,7 @@ use super::Shared;
 use crate::accumulator::{Accumulator, Call, Columns, Rows};
 use crate::aggregate::Function;
 use crate::block::Block;
-use crate::key::{Code, Keys, Slots, Union};
+use crate::key::{Code, Keys, Places, Slots, Union};
 use crate::progress::Passage;
 use crate::route::MORSEL;
 use crate::workers::Workers;
@@ -25,6 +27,8 @@ pub(crate) struct Inputs {
     sums: Vec<usize>,
     /// Whether some function can fail for reasons of its own.
     unpredictable: bool,
+    /// Whether updates may come block by block.
+    light: bool,
 }
 
 impl Inputs {
@@ -34,11 +38,13 @@ impl Inputs {
         accumulators: Vec<(Columns<usize>, Box<dyn Accumulator>)>,
         names: Vec<String>,
     ) -> Self {
+        let light = accumulators.iter().all(|(columns, a)| columns.value.is_none() || a.is_light());
         let (columns, empty) = accumulators.into_iter().unzip();
         Inputs {
             columns,
             empty,
             names,
+            light,
             sums: aggregates
                 .iter()
                 .filter(|call| matches!(call.function, Function::Sum))
@@ -103,42 +109,95 @@ impl<'a> BatchRows<'a> {
     }
 }
 
+/// Buffers for the rows of a morsel.
+#[derive(Default)]
+pub(crate) struct Room {
+    slots: Vec<u32>,
+    blocks: Vec<Block>,
+}
+
+/// So many rows a key come before the accumulators are put at places.
+const ROWS_PER_KEY: usize = 16;
+
 /// Keys and accumulators of one slice, or of several combined.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) slots: Slots,
     pub(crate) accumulators: Vec<Box<dyn Accumulator>>,
+    /// Where the accumulators are while many rows come, if not at the slots; nowhere outside the lanes.
+    places: Option<Places>,
+    /// Rows taken in at slots, and how many there have to be before it is asked whether places would do.
+    rows: usize,
+    next_look: usize,
 }
 
 impl Table {
     /// An empty table; `like` is one that it will probably resemble.
     pub(crate) fn new(inputs: &Inputs, like: Option<&Table>) -> Self {
-        Table {
-            slots: like.map_or_else(Slots::default, |table| Slots::like(&table.slots)),
-            accumulators: inputs.empty(),
-        }
+        Table::of(like.map_or_else(Slots::default, |table| Slots::like(&table.slots)), inputs.empty())
+    }
+
+    /// These keys, with an accumulator at each slot.
+    pub(super) fn of(slots: Slots, accumulators: Vec<Box<dyn Accumulator>>) -> Self {
+        Table { slots, accumulators, places: None, rows: 0, next_look: MORSEL }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Takes in rows of a morsel: `blocks` of the batch, of whose rows `keys` has those from `first` on. `slots` is room for theirs.
+    /// Takes in rows of a morsel: `blocks` of the batch, of whose rows `keys` has those from `first` on.
     pub(crate) fn update(
         &mut self,
         rows: &BatchRows<'_>,
         blocks: &[Block],
-        keys: &Keys<'_>,
-        first: usize,
-        slots: &mut Vec<u32>,
+        keys: (&Keys<'_>, usize),
+        inputs: &Inputs,
+        room: &mut Room,
     ) {
-        if let Keys::One = keys {
+        if let (Keys::One, _) = keys {
             self.slots.get_or_insert(0, false);
             let zeros = &[0; MORSEL][..blocks.iter().map(Block::len).sum()];
+            self.resize();
             return self.update_accumulators(rows, blocks, |a, rows| a.update_one(zeros, rows));
         }
-        self.slots.assign(keys, first, blocks, slots);
-        self.update_accumulators(rows, blocks, |a, rows| a.update(slots, rows));
+        let placed = self.update_at_places(rows, blocks, keys, inputs, room);
+        let blocks = &blocks[placed..];
+        if !blocks.is_empty() {
+            self.settle();
+            self.slots.assign(keys, blocks, &mut room.slots);
+            self.resize();
+            self.update_accumulators(rows, blocks, |a, rows| a.update(&room.slots, rows));
+            self.rows += room.slots.len();
+            self.look_for_places(inputs);
+        }
+    }
+
+    /// Takes in blocks up to the first that has a key without a place; returns how many these are. One by one, if that costs
+    /// little: then columns come from memory while rows before are worked off.
+    fn update_at_places(
+        &mut self,
+        rows: &BatchRows<'_>,
+        blocks: &[Block],
+        keys: (&Keys<'_>, usize),
+        inputs: &Inputs,
+        Room { slots, blocks: taken }: &mut Room,
+    ) -> usize {
+        let mut done = 0;
+        while let (Some(places), [next, ..]) = (&mut self.places, &blocks[done..]) {
+            let next = if inputs.light { std::slice::from_ref(next) } else { &blocks[done..] };
+            slots.clear();
+            taken.clear();
+            places.assign(&mut self.slots, keys, next, inputs.light, (taken, slots));
+            if !taken.is_empty() {
+                self.update_accumulators(rows, taken, |a, rows| a.update(slots, rows));
+            }
+            done += taken.len();
+            if taken.len() < next.len() {
+                break;
+            }
+        }
+        done
     }
 
     /// Takes in rows whose keys are given.
@@ -149,7 +208,14 @@ impl Table {
         keys: impl Iterator<Item = (Code, bool)>,
     ) {
         let slots: Vec<u32> = keys.map(|(code, null)| self.slots.get_or_insert(code, null)).collect();
+        self.resize();
         self.update_accumulators(rows, blocks, |a, rows| a.update(&slots, rows));
+    }
+
+    /// Gives every key an accumulator.
+    fn resize(&mut self) {
+        let len = self.slots.len();
+        self.accumulators.iter_mut().for_each(|accumulator| accumulator.resize(len));
     }
 
     fn update_accumulators(
@@ -158,9 +224,7 @@ impl Table {
         blocks: &[Block],
         update: impl Fn(&mut dyn Accumulator, &Rows<'_>),
     ) {
-        let len = self.slots.len();
         for (accumulator, columns) in self.accumulators.iter_mut().zip(rows.columns) {
-            accumulator.resize(len);
             let rows = Rows {
                 column: columns.value.as_ref(),
                 by: columns.by.as_ref(),
@@ -169,6 +233,54 @@ impl Table {
                 blocks,
             };
             update(accumulator.as_mut(), &rows);
+        }
+    }
+
+    /// Puts the accumulators at places, if there have been many rows for each key, and the keys fill most of what they span. It is
+    /// asked whenever there are twice as many rows.
+    fn look_for_places(&mut self, inputs: &Inputs) {
+        if inputs.unpredictable || self.rows < self.next_look.max(ROWS_PER_KEY * self.slots.len()) {
+            return;
+        }
+        self.next_look = 2 * self.rows;
+        let Some(places) = Places::of(&self.slots) else { return };
+        // the last is one that has seen nothing
+        let empty = self.slots.len();
+        let mut order = vec![empty as u32; places.len()];
+        for (slot, &code) in (0u32..).zip(self.slots.codes()) {
+            order[places.of_code(code) as usize] = slot;
+        }
+        for accumulator in &mut self.accumulators {
+            accumulator.resize(empty + 1);
+            *accumulator = accumulator.gather(&order);
+        }
+        self.slots.forget_index();
+        self.places = Some(places);
+    }
+
+    /// As if no rows had come yet.
+    pub(super) fn forget_rows(&mut self) {
+        (self.rows, self.next_look) = (0, MORSEL);
+    }
+
+    /// Puts the accumulators at their slots again.
+    pub(super) fn settle(&mut self) {
+        if self.places.is_some() {
+            let order = self.homes(0..self.len());
+            self.accumulators.iter_mut().for_each(|accumulator| *accumulator = accumulator.gather(&order));
+            self.places = None;
+        }
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.places.is_none()
+    }
+
+    /// Where the accumulators of some slots are.
+    pub(super) fn homes(&self, slots: Range<usize>) -> Vec<u32> {
+        match &self.places {
+            None => (slots.start as u32..slots.end as u32).collect(),
+            Some(places) => self.slots.codes()[slots].iter().map(|&code| places.of_code(code)).collect(),
         }
     }
 
@@ -234,11 +346,13 @@ impl Table {
         for &slot in which {
             slots.get_or_insert(self.slots.codes()[slot as usize], self.slots.null_slot() == Some(slot));
         }
-        Table { slots, accumulators: self.accumulators.iter().map(|a| a.gather(which)).collect() }
+        Table::of(slots, self.accumulators.iter().map(|a| a.gather(which)).collect())
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.slots.size() + self.accumulators.iter().map(|a| a.size()).sum::<usize>()
+        self.slots.size()
+            + self.places.as_ref().map_or(0, Places::size)
+            + self.accumulators.iter().map(|a| a.size()).sum::<usize>()
     }
 
     /// See [`Accumulator::magnitude`].
@@ -249,8 +363,10 @@ impl Table {
     pub(crate) fn validate(&self) {
         assert!(self.len() > 0, "a table without keys");
         self.slots.validate();
+        let len = self.places.as_ref().map_or(self.len(), Places::len);
+        self.places.iter().for_each(|places| places.validate(&self.slots));
         for accumulator in &self.accumulators {
-            assert_eq!(accumulator.len(), self.len());
+            assert_eq!(accumulator.len(), len);
         }
     }
 }
