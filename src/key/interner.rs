@@ -1,4 +1,7 @@
 //! Byte strings to small numbers: each distinct one is kept once.
+//!
+//! Most keys are short, so a string of up to 15 bytes is a word of 16 with its length in the last: to look one up takes no
+//! call and no look at another place, whatever its bytes.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -12,38 +15,118 @@ use super::Dictionary;
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     table: HashTable<u32>,
-    bytes: Vec<u8>,
-    /// Where each string ends.
-    ends: Vec<usize>,
+    strings: Vec<Word>,
+    long: Long,
     /// Strings kept by the last [`Interner::retain`].
     kept: usize,
     /// The last dictionary whose strings were numbered.
     pub(super) known: Option<Arc<Dictionary>>,
 }
 
+/// A short string: its bytes, zeros, and its length. A long one: its hash, its place among the long ones, and [`LONG`].
+type Word = [u8; 16];
+
+/// The longest string that is kept in a word.
+const SHORT: usize = size_of::<Word>() - 1;
+/// In the place of a length.
+const LONG: u8 = u8::MAX;
+
 const HASHER: FixedState = FixedState::with_seed(0);
+
+/// A string of at most [`SHORT`] bytes as a word.
+#[inline]
+fn short(string: &[u8]) -> Word {
+    // two parts that overlap, each of a width that there is an instruction for
+    fn halves<const N: usize>(string: &[u8]) -> Option<([u8; N], [u8; N])> {
+        Some((*string.first_chunk()?, *string.last_chunk()?))
+    }
+    let len = string.len();
+    let bits = if let Some((first, last)) = halves(string) {
+        u128::from(u64::from_le_bytes(first)) | u128::from(u64::from_le_bytes(last)) << (8 * (len - 8))
+    } else if let Some((first, last)) = halves(string) {
+        u128::from(u32::from_le_bytes(first)) | u128::from(u32::from_le_bytes(last)) << (8 * (len - 4))
+    } else {
+        (0..).zip(string).fold(0, |bits, (place, &byte)| bits | u128::from(byte) << (8 * place))
+    };
+    (bits | (len as u128) << (8 * SHORT)).to_le_bytes()
+}
+
+/// Long strings, one behind the other.
+#[derive(Debug, Default)]
+struct Long {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Long {
+    fn push(&mut self, string: &[u8], hash: u64) -> Word {
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len());
+        let place = (self.ends.len() - 1) as u128;
+        (u128::from(hash) | place << 64 | u128::from(LONG) << (8 * SHORT)).to_le_bytes()
+    }
+
+    /// The string that a word stands for, which has this hash.
+    fn get(&self, word: &Word) -> &[u8] {
+        let place = (u128::from_le_bytes(*word) >> 64) as u32 as usize;
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        &self.bytes[start..self.ends[place]]
+    }
+}
+
+fn hash_of(word: &Word) -> u64 {
+    let bits = u128::from_le_bytes(*word);
+    if word[SHORT] == LONG { bits as u64 } else { HASHER.hash_one(bits) }
+}
 
 impl Interner {
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.strings.len()
     }
 
     pub(crate) fn get(&self, number: u32) -> &[u8] {
-        slice(&self.bytes, &self.ends, number)
+        match &self.strings[number as usize] {
+            word if word[SHORT] == LONG => self.long.get(word),
+            word => &word[..word[SHORT] as usize],
+        }
     }
 
     /// The number of a string, new or known.
+    #[inline]
     pub(crate) fn intern(&mut self, string: &[u8]) -> u32 {
-        let Interner { table, bytes, ends, .. } = self;
-        let hash = HASHER.hash_one(string);
-        let found = table.find(hash, |&number| slice(bytes, ends, number) == string);
-        if let Some(&number) = found {
-            return number;
+        if string.len() > SHORT {
+            return self.intern_long(string);
         }
-        let number = ends.len() as u32;
-        bytes.extend_from_slice(string);
-        ends.push(bytes.len());
-        table.insert_unique(hash, number, |&number| HASHER.hash_one(slice(bytes, ends, number)));
+        let word = short(string);
+        let hash = hash_of(&word);
+        match self.table.find(hash, |&number| self.strings[number as usize] == word) {
+            Some(&number) => number,
+            None => self.insert(word, hash),
+        }
+    }
+
+    #[inline(never)]
+    fn intern_long(&mut self, string: &[u8]) -> u32 {
+        let hash = HASHER.hash_one(string);
+        let found = self.table.find(hash, |&number| {
+            let word = &self.strings[number as usize];
+            word[SHORT] == LONG && hash_of(word) == hash && self.long.get(word) == string
+        });
+        match found {
+            Some(&number) => number,
+            None => {
+                let word = self.long.push(string, hash);
+                self.insert(word, hash)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, word: Word, hash: u64) -> u32 {
+        let number = self.strings.len() as u32;
+        self.strings.push(word);
+        self.table.insert_unique(hash, number, |&number| hash_of(&self.strings[number as usize]));
         number
     }
 
@@ -65,19 +148,47 @@ impl Interner {
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>() + self.table.allocation_size()
+        self.strings.capacity() * size_of::<Word>()
+            + self.long.bytes.capacity()
+            + self.long.ends.capacity() * size_of::<usize>()
+            + self.table.allocation_size()
     }
-}
-
-fn slice<'a>(bytes: &'a [u8], ends: &[usize], number: u32) -> &'a [u8] {
-    let number = number as usize;
-    let start = if number == 0 { 0 } else { ends[number - 1] };
-    &bytes[start..ends[number]]
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
+
+    /// Every length around those where the form changes, of strings that differ in one byte, or only in zeros at an end.
+    #[test]
+    fn strings_of_all_lengths_have_the_numbers_of_their_first_appearance() {
+        let mut strings: Vec<Vec<u8>> = Vec::new();
+        for len in 0..40_usize {
+            for filler in [0, 1, b'a', u8::MAX] {
+                strings.push(vec![filler; len]);
+                for place in 0..len {
+                    let mut other = vec![filler; len];
+                    other[place] = other[place].wrapping_add(7);
+                    strings.push(other);
+                }
+            }
+        }
+        let mut interner = Interner::default();
+        let mut expected: HashMap<&[u8], u32> = HashMap::new();
+        for string in strings.iter().chain(&strings) {
+            let next = expected.len() as u32;
+            let number = *expected.entry(string).or_insert(next);
+            assert_eq!(interner.intern(string), number, "{string:?}");
+            assert_eq!(interner.get(number), string);
+        }
+        assert_eq!(interner.len(), expected.len());
+        // 40 lengths, 4 fillers and a place more for each byte, of which those without bytes are all the same
+        assert_eq!(interner.len(), 4 * (40 * 39 / 2 + 39) + 1);
+        let held = strings.iter().filter(|string| string.len() > SHORT).map(Vec::len).sum::<usize>();
+        assert!(interner.size() >= held + 16 * interner.len());
+    }
 
     #[test]
     fn equal_strings_have_equal_numbers_also_after_forgetting() {
