@@ -4,12 +4,14 @@
 //! call and no look at another place, whatever its bytes.
 
 use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use super::Dictionary;
+use super::rows::Layout;
 
 /// Numbers byte strings in order of appearance. The numbers are never visible outside: only equality counts.
 #[derive(Debug, Default)]
@@ -17,21 +19,42 @@ pub(crate) struct Interner {
     table: HashTable<u32>,
     strings: Vec<Word>,
     long: Long,
+    /// If the strings are rows of several columns: those of the values of each.
+    columns: Vec<Column>,
     /// Strings kept by the last [`Interner::retain`].
     kept: usize,
     /// The last dictionary whose strings were numbered.
     pub(super) known: Option<Arc<Dictionary>>,
 }
 
+/// The values of one column of rows.
+#[derive(Debug)]
+struct Column {
+    /// Where rows have numbers of this interner, one more than they are; nowhere if values are not interned.
+    at: Option<usize>,
+    interner: Interner,
+}
+
 /// A short string: its bytes, zeros, and its length. A long one: its hash, its place among the long ones, and [`LONG`].
-type Word = [u8; 16];
+pub(super) type Word = [u8; 16];
 
 /// The longest string that is kept in a word.
-const SHORT: usize = size_of::<Word>() - 1;
+pub(super) const SHORT: usize = size_of::<Word>() - 1;
 /// In the place of a length.
 const LONG: u8 = u8::MAX;
 
 const HASHER: FixedState = FixedState::with_seed(0);
+
+/// For each length the bytes of a word that are a string's.
+const MASKS: [u128; SHORT + 1] = {
+    let mut masks = [0; SHORT + 1];
+    let mut len = 1;
+    while len <= SHORT {
+        masks[len] = masks[len - 1] << 8 | 0xff;
+        len += 1;
+    }
+    masks
+};
 
 /// A string of at most [`SHORT`] bytes as a word.
 #[inline]
@@ -98,7 +121,25 @@ impl Interner {
         if string.len() > SHORT {
             return self.intern_long(string);
         }
-        let word = short(string);
+        self.intern_word(short(string))
+    }
+
+    /// The number of a string that has other bytes behind it: to take those too and forget them again costs less than to ask how long
+    /// it is.
+    #[inline]
+    pub(super) fn intern_within(&mut self, bytes: &[u8], Range { start, end }: Range<usize>) -> u32 {
+        match (bytes[start..].first_chunk(), MASKS.get(end - start)) {
+            (Some(&word), Some(mask)) => {
+                let bits = u128::from_le_bytes(word) & mask | ((end - start) as u128) << (8 * SHORT);
+                self.intern_word(bits.to_le_bytes())
+            }
+            _ => self.intern(&bytes[start..end]),
+        }
+    }
+
+    /// The number of a short string.
+    #[inline]
+    pub(super) fn intern_word(&mut self, word: Word) -> u32 {
         let hash = hash_of(&word);
         match self.table.find(hash, |&number| self.strings[number as usize] == word) {
             Some(&number) => number,
@@ -130,9 +171,41 @@ impl Interner {
         number
     }
 
+    /// The interner of one column of rows.
+    pub(super) fn column(&mut self, number: usize, layout: &Layout) -> &mut Interner {
+        if self.columns.is_empty() {
+            let column = |at| Column { at, interner: Interner::default() };
+            self.columns.extend(layout.strings().map(column));
+        }
+        &mut self.columns[number].interner
+    }
+
+    /// The interner of one column of rows that there are.
+    pub(super) fn of_column(&self, number: usize) -> &Interner {
+        &self.columns[number].interner
+    }
+
+    /// The number here of a string of another interner.
+    pub(crate) fn adopt(&mut self, other: &Interner, number: u32) -> u32 {
+        if other.columns.is_empty() {
+            return self.intern(other.get(number));
+        }
+        if self.columns.is_empty() {
+            let column = |column: &Column| Column { at: column.at, interner: Interner::default() };
+            self.columns.extend(other.columns.iter().map(column));
+        }
+        let mut row = other.get(number).to_vec();
+        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
+            theirs.renumber(&mut row, |number| mine.interner.adopt(&theirs.interner, number));
+        }
+        self.intern(&row)
+    }
+
     /// Whether so many strings have come since the last [`Interner::retain`] that another one pays.
     pub(crate) fn wants_retain(&self) -> bool {
+        // a dictionary can bring values that no row has
         self.len() > 2 * self.kept + 65_536
+            || self.columns.iter().any(|column| column.interner.wants_retain())
     }
 
     /// Forgets all but the used strings. Returns the new number of each old one (`u32::MAX` for the forgotten).
@@ -140,9 +213,10 @@ impl Interner {
         let mut kept = Interner::default();
         let renamed = (0u32..)
             .zip(used)
-            .map(|(number, &used)| if used { kept.intern(self.get(number)) } else { u32::MAX })
+            .map(|(number, &used)| if used { kept.adopt(self, number) } else { u32::MAX })
             .collect();
         kept.kept = kept.len();
+        kept.columns.iter_mut().for_each(|column| column.interner.kept = column.interner.len());
         *self = kept;
         renamed
     }
@@ -152,12 +226,23 @@ impl Interner {
             + self.long.bytes.capacity()
             + self.long.ends.capacity() * size_of::<usize>()
             + self.table.allocation_size()
+            + self.columns.iter().map(|column| column.interner.size()).sum::<usize>()
+    }
+}
+
+impl Column {
+    /// Replaces this column's number in a row, if it has one there.
+    fn renumber(&self, row: &mut [u8], new: impl FnOnce(u32) -> u32) {
+        let Some(bytes) = self.at.and_then(|at| row[at..].first_chunk_mut()) else { return };
+        if let Some(number) = u32::from_le_bytes(*bytes).checked_sub(1) {
+            *bytes = (new(number) + 1).to_le_bytes();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
 
     use super::*;
 
@@ -176,12 +261,16 @@ mod tests {
             }
         }
         let mut interner = Interner::default();
-        let mut expected: HashMap<&[u8], u32> = HashMap::new();
+        let mut expected: BTreeMap<&[u8], u32> = BTreeMap::new();
         for string in strings.iter().chain(&strings) {
             let next = expected.len() as u32;
             let number = *expected.entry(string).or_insert(next);
             assert_eq!(interner.intern(string), number, "{string:?}");
             assert_eq!(interner.get(number), string);
+            for around in [0, 1, 20] {
+                let within = [vec![3; around], string.clone(), vec![9; around]].concat();
+                assert_eq!(interner.intern_within(&within, around..around + string.len()), number);
+            }
         }
         assert_eq!(interner.len(), expected.len());
         // 40 lengths, 4 fillers and a place more for each byte, of which those without bytes are all the same

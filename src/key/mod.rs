@@ -6,6 +6,7 @@
 mod decode;
 mod interner;
 mod places;
+mod rows;
 mod saved;
 mod slots;
 mod union;
@@ -15,12 +16,13 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowDictionaryKeyType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowDictionaryKeyType, ByteArrayType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{AnyDictionaryArray, Array, ArrayRef, ArrowPrimitiveType, RecordBatch, UInt32Array};
+use arrow_array::{
+    AnyDictionaryArray, Array, ArrayRef, ArrowPrimitiveType, GenericByteArray, RecordBatch, UInt32Array,
+};
 use arrow_buffer::{ArrowNativeType, ScalarBuffer};
-use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 
 use decode::{bits_to_array, bytes_to_array};
@@ -28,6 +30,8 @@ pub(crate) use interner::Interner;
 pub(crate) use places::Places;
 pub(crate) use slots::{Code, Key, MAX_SLOTS, Slots, hash};
 pub(crate) use union::Union;
+
+use rows::{Layout, Rows};
 
 use crate::block::{BLOCK, Block};
 use crate::error::{Error, Result};
@@ -49,8 +53,8 @@ enum Encoding {
     Bits,
     /// One column of strings or binary.
     Bytes,
-    /// Several columns, or wide ones: Arrow's row format.
-    Rows(Arc<RowConverter>),
+    /// Several columns, or wide ones.
+    Rows(Arc<Layout>),
 }
 
 fn value_type(data_type: &DataType) -> &DataType {
@@ -83,11 +87,7 @@ impl KeyColumns {
             [] => Encoding::Unkeyed,
             [field] if is_bytes(field.data_type()) => Encoding::Bytes,
             [field] if is_bits(field.data_type()) => Encoding::Bits,
-            _ => {
-                let sort_fields =
-                    columns.iter().map(|&column| SortField::new(schema.field(column).data_type().clone()));
-                Encoding::Rows(Arc::new(RowConverter::new(sort_fields.collect())?))
-            }
+            fields => Encoding::Rows(Arc::new(Layout::new(fields))),
         };
         Ok(KeyColumns { columns, fields, encoding })
     }
@@ -104,33 +104,17 @@ impl KeyColumns {
 
     /// Makes the keys of a batch ready to be encoded morsel by morsel.
     pub(crate) fn prepare(&self, batch: &RecordBatch) -> Result<BatchKeys> {
-        let source = match &self.encoding {
-            Encoding::Unkeyed => Source::Unkeyed,
-            Encoding::Rows(converter) => {
-                let columns: Vec<_> =
-                    self.columns.iter().map(|&c| canonical_floats(batch.column(c))).collect();
-                Source::Rows(converter.convert_columns(&columns)?)
-            }
-            Encoding::Bits | Encoding::Bytes => {
-                let column = batch.column(self.columns[0]);
-                match column.as_any_dictionary_opt() {
-                    // a dictionary much longer than the batch costs more to encode than the rows; one without
-                    // values has nothing but nulls
-                    Some(dictionary)
-                        if dictionary.values().is_empty() || dictionary.values().len() > 4 * column.len() =>
-                    {
-                        Source::Column(arrow_select::take::take(
-                            dictionary.values(),
-                            dictionary.keys(),
-                            None,
-                        )?)
-                    }
-                    Some(_) => Source::Dictionary { column: column.clone(), values: None },
-                    None => Source::of(column),
-                }
-            }
-        };
-        Ok(BatchKeys { source })
+        let columns: Vec<_> = self.columns.iter().map(|&column| batch.column(column).clone()).collect();
+        Ok(BatchKeys { source: self.source(&columns)? })
+    }
+
+    /// What codes are made of, given the key columns.
+    fn source(&self, columns: &[ArrayRef]) -> Result<Source> {
+        match (&self.encoding, columns) {
+            (Encoding::Rows(layout), columns) => Ok(Source::Rows(Rows::new(layout, columns)?)),
+            (Encoding::Bits | Encoding::Bytes, [column]) => Source::of(column),
+            _ => Ok(Source::Unkeyed),
+        }
     }
 
     /// The codes of a few rows of a batch.
@@ -155,11 +139,7 @@ impl KeyColumns {
     ) -> Result<Vec<ArrayRef>> {
         match &self.encoding {
             Encoding::Unkeyed => Ok(vec![]),
-            Encoding::Rows(converter) => {
-                let parser = converter.parser();
-                let rows = codes.iter().map(|&code| parser.parse(interner.get(code as u32)));
-                Ok(converter.convert_rows(rows)?)
-            }
+            Encoding::Rows(layout) => layout.decode(&self.fields, codes, interner),
             Encoding::Bits => Ok(vec![bits_to_array(self.fields[0].data_type(), codes, nulls)]),
             Encoding::Bytes => {
                 let strings = codes
@@ -210,12 +190,61 @@ enum Source {
 }
 
 impl Source {
-    fn of(column: &ArrayRef) -> Self {
+    /// A column that is narrow or of strings, or a dictionary of such.
+    fn of(column: &ArrayRef) -> Result<Self> {
+        if let Some(dictionary) = column.as_any_dictionary_opt() {
+            // one much longer than the batch costs more to encode than the rows; one without values has nothing but nulls
+            let values = dictionary.values().len();
+            return match values == 0 || values > 4 * column.len() {
+                true => Source::plain(column),
+                false => Ok(Source::Dictionary { column: column.clone(), values: None }),
+            };
+        }
         let nulls = column.null_count() > 0;
-        match column.data_type() {
+        Ok(match column.data_type() {
             DataType::Int32 if !nulls => Source::Int32(column.as_primitive::<Int32Type>().values().clone()),
             DataType::Int64 if !nulls => Source::Int64(column.as_primitive::<Int64Type>().values().clone()),
             _ => Source::Column(column.clone()),
+        })
+    }
+
+    /// A column, with a dictionary's values in the place of its keys.
+    fn plain(column: &ArrayRef) -> Result<Self> {
+        Ok(Source::Column(match column.as_any_dictionary_opt() {
+            Some(dictionary) => arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?,
+            None => column.clone(),
+        }))
+    }
+
+    /// Finds the codes of the values of a dictionary. If they are their places in it, its keys need no encoding either.
+    fn look_into_dictionary(&mut self, interner: &mut Interner) {
+        let Source::Dictionary { column, values: values @ None } = self else { return };
+        let dictionary = column.as_any_dictionary();
+        let found = interner.dictionary(dictionary.values());
+        match dictionary.keys().as_primitive_opt::<Int32Type>() {
+            Some(keys) if found.in_order && keys.null_count() == 0 => {
+                *self = Source::Int32(keys.values().clone());
+            }
+            _ => *values = Some(found),
+        }
+    }
+
+    /// Encodes some rows.
+    fn encode(&mut self, rows: Range<usize>, interner: &mut Interner, out: &mut Codes) {
+        out.codes.clear();
+        out.nulls.clear();
+        out.any_null = false;
+        self.look_into_dictionary(interner);
+        match self {
+            Source::Unkeyed => out.codes.resize(rows.len(), 0),
+            Source::Column(column) => encode_column(&column.slice(rows.start, rows.len()), interner, out),
+            Source::Int32(values) => out.codes.extend(values[rows].iter().map(|&value| value.code())),
+            Source::Int64(values) => out.codes.extend(values[rows].iter().map(|&value| value.code())),
+            Source::Rows(keys) => keys.encode(rows, interner, &mut out.codes),
+            Source::Dictionary { column, values } => {
+                let values = values.as_ref().expect("it has been looked into");
+                translate(column.as_any_dictionary(), rows, &values.codes, out);
+            }
         }
     }
 }
@@ -290,7 +319,7 @@ impl BatchKeys {
         interner: &mut Interner,
         codes: &'a mut Codes,
     ) -> Keys<'a> {
-        self.look_into_dictionary(interner);
+        self.source.look_into_dictionary(interner);
         if matches!(self.source, Source::Column(_) | Source::Dictionary { .. } | Source::Rows(_)) {
             self.encode(from, to, interner, codes);
         }
@@ -302,38 +331,9 @@ impl BatchKeys {
         }
     }
 
-    /// Finds the codes of the values of a dictionary. If they are their places in it, its keys need no encoding either.
-    fn look_into_dictionary(&mut self, interner: &mut Interner) {
-        let Source::Dictionary { column, values: values @ None } = &mut self.source else { return };
-        let dictionary = column.as_any_dictionary();
-        let found = interner.dictionary(dictionary.values());
-        match dictionary.keys().as_primitive_opt::<Int32Type>() {
-            Some(keys) if found.in_order && keys.null_count() == 0 => {
-                self.source = Source::Int32(keys.values().clone());
-            }
-            _ => *values = Some(found),
-        }
-    }
-
     /// Encodes rows `from..to`.
     pub(crate) fn encode(&mut self, from: usize, to: usize, interner: &mut Interner, out: &mut Codes) {
-        out.codes.clear();
-        out.nulls.clear();
-        out.any_null = false;
-        self.look_into_dictionary(interner);
-        match &self.source {
-            Source::Unkeyed => out.codes.resize(to - from, 0),
-            Source::Column(column) => encode_column(&column.slice(from, to - from), interner, out),
-            Source::Int32(values) => out.codes.extend(values[from..to].iter().map(|&value| value.code())),
-            Source::Int64(values) => out.codes.extend(values[from..to].iter().map(|&value| value.code())),
-            Source::Rows(rows) => {
-                out.codes.extend((from..to).map(|row| interner.intern(rows.row(row).data()) as Code));
-            }
-            Source::Dictionary { column, values } => {
-                let values = values.as_ref().expect("it has been looked into");
-                translate(column.as_any_dictionary(), from..to, &values.codes, out);
-            }
-        }
+        self.source.encode(from..to, interner, out);
     }
 }
 
@@ -405,18 +405,14 @@ fn encode_column(column: &ArrayRef, interner: &mut Interner, out: &mut Codes) {
     let nulls = column.nulls();
     let codes = &mut out.codes;
     match column.data_type() {
-        DataType::Utf8 => {
-            intern_all(column.as_string::<i32>().iter().map(|s| s.map(str::as_bytes)), interner, codes)
-        }
-        DataType::LargeUtf8 => {
-            intern_all(column.as_string::<i64>().iter().map(|s| s.map(str::as_bytes)), interner, codes)
-        }
+        DataType::Utf8 => intern_all(column.as_string::<i32>(), interner, codes),
+        DataType::LargeUtf8 => intern_all(column.as_string::<i64>(), interner, codes),
         DataType::Utf8View => {
-            intern_all(column.as_string_view().iter().map(|s| s.map(str::as_bytes)), interner, codes)
+            intern_each(column.as_string_view().iter().map(|s| s.map(str::as_bytes)), interner, codes)
         }
-        DataType::Binary => intern_all(column.as_binary::<i32>().iter(), interner, codes),
-        DataType::LargeBinary => intern_all(column.as_binary::<i64>().iter(), interner, codes),
-        DataType::BinaryView => intern_all(column.as_binary_view().iter(), interner, codes),
+        DataType::Binary => intern_all(column.as_binary::<i32>(), interner, codes),
+        DataType::LargeBinary => intern_all(column.as_binary::<i64>(), interner, codes),
+        DataType::BinaryView => intern_each(column.as_binary_view().iter(), interner, codes),
         DataType::Boolean => codes.extend(column.as_boolean().values().iter().map(u64::from)),
         DataType::Float16 => codes.extend(column.as_primitive::<Float16Type>().values().iter().map(|v| {
             let v = if v.is_nan() { half_nan() } else { *v };
@@ -463,7 +459,21 @@ fn encode_integers(column: &ArrayRef, codes: &mut Vec<Code>) {
     }
 }
 
-fn intern_all<'a>(
+/// Strings that lie one behind the other.
+fn intern_all<T: ByteArrayType>(
+    strings: &GenericByteArray<T>,
+    interner: &mut Interner,
+    codes: &mut Vec<Code>,
+) {
+    if strings.null_count() > 0 {
+        return intern_each(strings.iter().map(|string| string.map(AsRef::as_ref)), interner, codes);
+    }
+    let bytes = strings.value_data();
+    let ranges = strings.value_offsets().windows(2).map(|ends| ends[0].as_usize()..ends[1].as_usize());
+    codes.extend(ranges.map(|range| Code::from(interner.intern_within(bytes, range))));
+}
+
+fn intern_each<'a>(
     strings: impl Iterator<Item = Option<&'a [u8]>>,
     interner: &mut Interner,
     codes: &mut Vec<Code>,
@@ -482,32 +492,6 @@ fn canonical32(value: f32) -> f32 {
 
 fn half_nan() -> <Float16Type as ArrowPrimitiveType>::Native {
     <Float16Type as ArrowPrimitiveType>::Native::NAN
-}
-
-/// A column whose floats are canonical, for the row format, which tells them apart by their bits.
-fn canonical_floats(column: &ArrayRef) -> ArrayRef {
-    match column.data_type() {
-        DataType::Float64 => {
-            Arc::new(column.as_primitive::<Float64Type>().unary::<_, Float64Type>(canonical64))
-        }
-        DataType::Float32 => {
-            Arc::new(column.as_primitive::<Float32Type>().unary::<_, Float32Type>(canonical32))
-        }
-        DataType::Float16 => Arc::new(column.as_primitive::<Float16Type>().unary::<_, Float16Type>(|v| {
-            if v.is_nan() {
-                half_nan()
-            } else if v.to_f32() == 0.0 {
-                <Float16Type as ArrowPrimitiveType>::Native::from_bits(0)
-            } else {
-                v
-            }
-        })),
-        DataType::Dictionary(_, values) if values.is_floating() => {
-            let dictionary = column.as_any_dictionary();
-            dictionary.with_values(canonical_floats(dictionary.values()))
-        }
-        _ => column.clone(),
-    }
 }
 
 fn is_bytes(data_type: &DataType) -> bool {

@@ -1,9 +1,8 @@
 //! Keys in a snapshot and out of it.
 
 use arrow_array::ArrayRef;
-use arrow_row::{RowConverter, SortField};
 
-use super::{Code, Codes, Encoding, Interner, KeyColumns, canonical_floats, encode_column};
+use super::{Code, Codes, Interner, KeyColumns};
 use crate::snapshot::{Checked, Record, record};
 
 impl KeyColumns {
@@ -29,6 +28,9 @@ impl KeyColumns {
             true => &[],
             false => Record::of(saved.column("key")?)?.columns(),
         };
+        if columns.len() != self.fields.len() {
+            return Err(format!("{} key columns, not {}", columns.len(), self.fields.len()));
+        }
         for (field, column) in self.fields.iter().zip(columns) {
             if field.data_type() != column.data_type() {
                 let (name, given) = (field.name(), column.data_type());
@@ -36,18 +38,9 @@ impl KeyColumns {
             }
         }
         let mut codes = Codes::default();
-        match (&self.encoding, columns) {
-            (Encoding::Unkeyed, _) => codes.codes.resize(saved.len(), 0),
-            (Encoding::Bits | Encoding::Bytes, [column]) => encode_column(column, interner, &mut codes),
-            _ => {
-                // dictionaries have come out as their values, and those are encoded to the same bytes
-                let fields = self.fields.iter().map(|field| SortField::new(field.data_type().clone()));
-                let converter = RowConverter::new(fields.collect()).map_err(|error| error.to_string())?;
-                let columns: Vec<_> = columns.iter().map(canonical_floats).collect();
-                let rows = converter.convert_columns(&columns).map_err(|error| error.to_string())?;
-                codes.codes.extend(rows.iter().map(|row| interner.intern(row.data()) as Code));
-            }
-        }
+        // dictionaries have come out as their values, and those have the same codes
+        let mut source = self.source(columns).map_err(|error| error.to_string())?;
+        source.encode(0..saved.len(), interner, &mut codes);
         Ok(codes)
     }
 }

@@ -210,7 +210,7 @@ impl Lanes {
         let (first, rest) = self.lanes.split_at_mut(1);
         let (first, lane) = (&mut first[0], &mut rest[lane - 1]);
         for number in lane.in_first.len()..lane.interner.len() {
-            lane.in_first.push(first.interner.intern(lane.interner.get(number as u32)));
+            lane.in_first.push(first.interner.adopt(&lane.interner, number as u32));
         }
     }
 
