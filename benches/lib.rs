@@ -4,10 +4,12 @@ use highwater::TimeDelta;
 use highwater_cli::bench::{Function, Load, Question, Windows, Workload, inspected};
 use highwater_cli::generate::{Disorder, KeyType, Spec};
 
+mod gateway;
 mod rules;
 mod snapshots;
 mod timers;
 
+pub use gateway::{Gateway, gateway};
 pub use rules::{Ruled, ruled};
 pub use snapshots::{Held, held};
 pub use timers::{Timers, timers};

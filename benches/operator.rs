@@ -7,7 +7,9 @@
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use highwater_bench::{Held, Ruled, Timers, check, growth, held, loads, ruled, stages, timers};
+use highwater_bench::{
+    Gateway, Held, Ruled, Timers, check, gateway, growth, held, loads, ruled, stages, timers,
+};
 use highwater_cli::bench::{Drive, Load, Scan};
 
 #[global_allocator]
@@ -23,6 +25,7 @@ fn main() {
         loads.iter().for_each(|(name, load)| check(&format!("{group}/{name}"), load));
     }
     ruled(few).iter().for_each(|(name, ruled)| ruled.check(name));
+    gateway(few).iter().for_each(|(name, gateway)| gateway.check(name));
     timers(few).iter().for_each(|(name, timers)| timers.check(name));
     held(few).into_iter().for_each(|(name, held)| held.check(&name));
     let mut criterion = Criterion::default().sample_size(20).measurement_time(SAMPLING).configure_from_args();
@@ -40,6 +43,16 @@ fn main() {
     drop(whole);
     let ruled = ruled(rows(5_000_000));
     measure(&mut criterion, "operator", &ruled, |ruled| Throughput::Elements(ruled.rows()), Ruled::run);
+    drop(ruled);
+    let gateway = gateway(rows(2_000_000));
+    measure(
+        &mut criterion,
+        "operator",
+        &gateway,
+        |gateway| Throughput::Elements(gateway.rows()),
+        Gateway::run,
+    );
+    drop(gateway);
     measure(&mut criterion, "stage", &stages(rows(2_000_000)), many, drive);
     measure(&mut criterion, "growth", &growth(rows(3_000_000)), many, drive);
     let timers = timers(rows(10_000_000));

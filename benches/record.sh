@@ -38,7 +38,7 @@ cargo bench --quiet -p highwater-bench --bench operator -- --noplot | tee "$log"
     echo "# Operator, one thread, $day"
     echo
     about
-    echo "Estimates from 20 samples of 5 M rows (stages 2 M, growth 3 M; 10 samples of 10 M timers). \`limit\` reads the three columns and adds them up: no engine can be faster."
+    echo "Estimates from 20 samples of 5 M rows (stages and gateway 2 M, growth 3 M; 10 samples of 10 M timers). \`limit\` reads the three columns and adds them up: no engine can be faster."
     echo "Share: of that limit, in the same run."
     echo
     echo "| bench | ns a row | M rows/s | share of the limit |"

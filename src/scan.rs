@@ -57,6 +57,13 @@ pub(crate) fn lowest(times: &[i64]) -> i64 {
     times.iter().fold(i64::MAX, |lowest, &time| lowest.min(time))
 }
 
+/// The lowest and the highest of some codes, read as signed numbers; the wrong way round if there are none.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
+pub(crate) fn range(codes: &[Code]) -> (i64, i64) {
+    let signed = codes.iter().map(|&code| code as i64);
+    signed.fold((i64::MAX, i64::MIN), |(low, high), code| (low.min(code), high.max(code)))
+}
+
 /// One bit for each time (at most 64) that is in `first..=last`.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2", "aarch64+neon"))]
 pub(crate) fn within(times: &[i64], first: i64, last: i64) -> u64 {
@@ -182,6 +189,9 @@ mod tests {
                     let below = |time| time < limit;
                     assert_eq!(all(some, below), some.iter().copied().all(below), "{some:?} below {limit}");
                 }
+                let codes: Vec<Code> = some.iter().map(|&time| time as Code).collect();
+                let high = some.iter().copied().max().unwrap_or(i64::MIN);
+                assert_eq!(range(&codes), (lowest(some), high));
                 assert_eq!(lowest(some), some.iter().copied().min().unwrap_or(i64::MAX));
                 for other in [i64::MIN, 0, i64::MAX] {
                     assert_eq!(highest(some, other), some.iter().copied().fold(other, i64::max));

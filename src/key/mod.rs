@@ -15,10 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    ArrowDictionaryKeyType, ByteArrayType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow_array::types::{ByteArrayType, Float16Type, Float32Type, Float64Type, Int32Type, Int64Type};
 use arrow_array::{
     AnyDictionaryArray, Array, ArrayRef, ArrowPrimitiveType, GenericByteArray, RecordBatch, UInt32Array,
 };
@@ -243,7 +240,8 @@ impl Source {
             Source::Rows(keys) => keys.encode(rows, interner, &mut out.codes),
             Source::Dictionary { column, values } => {
                 let values = values.as_ref().expect("it has been looked into");
-                translate(column.as_any_dictionary(), rows, &values.codes, out);
+                let part = column.slice(rows.start, rows.len());
+                translate(part.as_any_dictionary(), &values.codes, out);
             }
         }
     }
@@ -361,39 +359,14 @@ impl Interner {
     }
 }
 
-/// The codes of rows of a dictionary array, out of those of its values.
-fn translate(dictionary: &dyn AnyDictionaryArray, rows: Range<usize>, values: &Codes, out: &mut Codes) {
-    fn indices<K: ArrowDictionaryKeyType>(
-        keys: &dyn Array,
-        rows: Range<usize>,
-        codes: &[Code],
-        out: &mut Vec<Code>,
-    ) {
-        let keys = &keys.as_primitive::<K>().values()[rows];
-        // what lies under a null may be anything
-        out.extend(keys.iter().map(|key| codes.get(key.as_usize()).copied().unwrap_or(0)));
-    }
-    let (keys, from) = (dictionary.keys(), rows.start);
-    let (codes, all) = (values.codes.as_slice(), &mut out.codes);
-    match keys.data_type() {
-        DataType::Int8 => indices::<Int8Type>(keys, rows, codes, all),
-        DataType::Int16 => indices::<Int16Type>(keys, rows, codes, all),
-        DataType::Int32 => indices::<Int32Type>(keys, rows, codes, all),
-        DataType::Int64 => indices::<Int64Type>(keys, rows, codes, all),
-        DataType::UInt8 => indices::<UInt8Type>(keys, rows, codes, all),
-        DataType::UInt16 => indices::<UInt16Type>(keys, rows, codes, all),
-        DataType::UInt32 => indices::<UInt32Type>(keys, rows, codes, all),
-        _ => indices::<UInt64Type>(keys, rows, codes, all),
-    }
+/// The codes of a dictionary array, out of those of its values, of which there are some.
+fn translate(dictionary: &dyn AnyDictionaryArray, values: &Codes, out: &mut Codes) {
+    out.codes.extend(dictionary.normalized_keys().into_iter().map(|key| values.codes[key]));
     let Some(nulls) = dictionary.logical_nulls().filter(|nulls| nulls.null_count() > 0) else { return };
-    for (row, code) in (from..).zip(all) {
-        let null = nulls.is_null(row);
-        out.nulls.push(null);
-        out.any_null |= null;
-        if null {
-            *code = 0;
-        }
-    }
+    out.any_null = true;
+    out.nulls.extend(nulls.iter().map(|valid| !valid));
+    // whatever lies under a null must not look like a key
+    out.codes.iter_mut().zip(&out.nulls).filter(|(_, null)| **null).for_each(|(code, _)| *code = 0);
 }
 
 /// Encodes a whole array of a narrow or a byte-string type.

@@ -4,7 +4,7 @@
 //! a vector of keys next to nothing. A slice whose keys fill most of the range that they span has its accumulators at
 //! these places while it takes in many rows.
 
-use super::slots::Key;
+use super::slots::{Key, range};
 use super::{Code, Keys, Slots};
 use crate::block::{BLOCK, Block, bits};
 use crate::scan::distances;
@@ -31,8 +31,7 @@ pub(crate) struct Places {
 impl Places {
     /// For the keys of a slice, and all between them, if they fill most of what they span; the null key has no place.
     pub(crate) fn of(slots: &Slots) -> Option<Places> {
-        let signed = || slots.codes().iter().map(|&code| code as i64);
-        let (low, high) = (signed().min()?, signed().max()?);
+        let (low, high) = range(slots.codes(), slots.null_slot())?;
         let span = (high.wrapping_sub(low) as u64).saturating_add(1);
         if slots.null_slot().is_some() || span > longest_span(slots.len()) {
             return None;

@@ -11,6 +11,7 @@ use hashbrown::hash_table::Entry;
 
 use super::{Codes, Keys};
 use crate::block::{BLOCK, Block, bits};
+use crate::scan;
 use crate::snapshot::Checked;
 
 /// A row's key as a number: the value itself for narrow columns, an interned number for all others.
@@ -246,7 +247,7 @@ impl Slots {
     pub(crate) fn append(&mut self, codes: &[Code], null_slot: Option<u32>) {
         self.codes.extend_from_slice(codes);
         self.null_slot = null_slot;
-        self.index = OnceLock::new();
+        self.forget_index();
     }
 
     /// Gives the memory of the index back, until a key is looked up again.
@@ -279,7 +280,7 @@ impl Slots {
                 *code = renamed[*code as usize] as u64;
             }
         }
-        self.index = OnceLock::new();
+        self.forget_index();
     }
 
     /// Goes over to an array if the codes have come to lie close together. They seldom do from the start, if there are many.
@@ -347,14 +348,24 @@ fn real(codes: &[Code], null_slot: Option<u32>) -> impl Iterator<Item = (u32, Co
     (0u32..).zip(codes.iter().copied()).filter(move |&(slot, _)| Some(slot) != null_slot)
 }
 
+/// The lowest and the highest of these codes but the null key's, if there are any.
+pub(super) fn range(codes: &[Code], null_slot: Option<u32>) -> Option<(i64, i64)> {
+    let (before, after) = match null_slot {
+        Some(slot) => (&codes[..slot as usize], &codes[slot as usize + 1..]),
+        None => (codes, &[] as _),
+    };
+    let (before, after) = (scan::range(before), scan::range(after));
+    let (low, high) = (before.0.min(after.0), before.1.max(after.1));
+    (low <= high).then_some((low, high))
+}
+
 impl Array {
     const EMPTY: Array = Array { base: 0, slots: Vec::new(), low: i64::MAX, high: i64::MIN };
 
     /// Of all these codes, if they lie close together.
     fn of(codes: &[Code], null_slot: Option<u32>) -> Option<Array> {
         let mut array = Array::EMPTY;
-        let signed = || real(codes, null_slot).map(|(_, code)| code as i64);
-        let (Some(low), Some(high)) = (signed().min(), signed().max()) else { return Some(array) };
+        let Some((low, high)) = range(codes, null_slot) else { return Some(array) };
         if !array.stretch(low, high, codes.len()) {
             return None;
         }
