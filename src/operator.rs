@@ -149,14 +149,17 @@ impl WindowOperator {
     /// that are coalesced are so over the whole call), on as many threads as the operator was built with.
     ///
     /// # Errors
-    /// As [`push`](WindowOperator::push); one bad batch, and none is taken.
+    /// As [`push`](WindowOperator::push); one bad batch, and none is taken. Of several, [`Error::At`] says which.
     pub fn push_all(&mut self, batches: &[(usize, RecordBatch)]) -> Result<Output> {
         if let [(partition, batch)] = batches {
             return self.push(*partition, batch);
         }
         self.workers.clone().within(|| {
             let prepared = self.workers.map(batches, |(partition, batch)| self.prepare(*partition, batch));
-            self.push_prepared(prepared.into_iter().collect::<Result<_>>()?)
+            let at = |number, error| Error::At { place: format!("batch {number}"), error: Box::new(error) };
+            let prepared = prepared.into_iter().enumerate();
+            let prepared = prepared.map(|(number, batch)| batch.map_err(|error| at(number, error)));
+            self.push_prepared(prepared.collect::<Result<_>>()?)
         })
     }
 

@@ -71,8 +71,10 @@ fn a_null_time_is_an_error_that_names_the_row_and_changes_nothing() {
     let before = operator.metrics();
     let error = operator.push(0, &bad).unwrap_err();
     assert_eq!(error, Error::NullEventTime { column: "ts".into(), partition: 0, row: 1 });
-    // one bad batch, and none of the call is taken
-    assert!(operator.push_all(&[(0, good.clone()), (0, bad)]).is_err());
+    // one bad batch, and none of the call is taken; of several it is told which
+    assert_eq!(operator.push_all(&[(0, bad.clone())]).unwrap_err(), error);
+    let at = Error::At { place: "batch 1".into(), error: Box::new(error) };
+    assert_eq!(operator.push_all(&[(0, good.clone()), (0, bad)]).unwrap_err(), at);
     assert_eq!(operator.metrics(), before);
     assert_eq!(operator.current_watermark(), 1);
 }

@@ -162,34 +162,51 @@ impl Slots {
                 self.find(0, false).unwrap_or_else(|| self.insert(0));
                 slots.resize(blocks.iter().map(Block::len).sum(), 0);
             }
-            Keys::Int32(keys) => self.assign_blocks(keys, first, blocks, slots),
-            Keys::Int64(keys) => self.assign_blocks(keys, first, blocks, slots),
-            Keys::Codes(codes) => match codes.nulls() {
-                None => self.assign_blocks(&codes.codes, first, blocks, slots),
-                Some(nulls) => {
-                    let rows = blocks.iter().flat_map(Block::iter).map(|row| row - first);
-                    slots.extend(rows.map(|row| self.get_or_insert(codes.codes[row], nulls[row])));
-                }
-            },
+            Keys::Int32(keys) => self.assign_blocks((keys, None), first, blocks, slots),
+            Keys::Int64(keys) => self.assign_blocks((keys, None), first, blocks, slots),
+            Keys::Codes(codes) => self.assign_blocks((&codes.codes, codes.nulls()), first, blocks, slots),
         }
     }
 
-    fn assign_blocks<K: Key>(&mut self, keys: &[K], first: usize, blocks: &[Block], slots: &mut Vec<u32>) {
+    /// `nulls` says of each key whether it is null, if any is.
+    fn assign_blocks<K: Key>(
+        &mut self,
+        (keys, nulls): (&[K], Option<&[bool]>),
+        first: usize,
+        blocks: &[Block],
+        slots: &mut Vec<u32>,
+    ) {
         for block in blocks {
             let keys = &keys[block.start - first..];
-            match self.parts() {
-                (Index::Array(array), _) => {
+            let nulls = nulls.map(|nulls| &nulls[block.start - first..]);
+            let is_null = |row: usize| nulls.is_some_and(|nulls| nulls[row]);
+            let null_slot = self.null_slot.unwrap_or(EMPTY);
+            match (self.parts(), nulls) {
+                ((Index::Array(array), _), _) => {
                     let before = slots.len();
-                    if !find_in_array(array, keys, block.rows, slots) {
-                        for (slot, row) in slots[before..].iter_mut().zip(bits(block.rows)) {
+                    find_in_array(array, keys, block.rows, slots);
+                    let found = &mut slots[before..];
+                    if nulls.is_some() {
+                        // what was found for a null is another key's
+                        for (slot, row) in found.iter_mut().zip(bits(block.rows)) {
+                            *slot = if is_null(row) { null_slot } else { *slot };
+                        }
+                    }
+                    // new keys are rare: one look at all slots is cheaper than one branch a row
+                    if found.iter().fold(0, |all, &slot| all | slot) == EMPTY {
+                        for (slot, row) in found.iter_mut().zip(bits(block.rows)) {
                             if *slot == EMPTY {
-                                *slot = self.get_or_insert(keys[row].code(), false);
+                                *slot = self.get_or_insert(keys[row].code(), is_null(row));
                             }
                         }
                     }
                 }
-                (Index::Hash(table), codes) => {
+                ((Index::Hash(table), codes), None) => {
                     slots.extend(bits(block.rows).map(|row| find_or_insert(table, codes, keys[row].code())));
+                }
+                (_, Some(_)) => {
+                    let rows = bits(block.rows);
+                    slots.extend(rows.map(|row| self.get_or_insert(keys[row].code(), is_null(row))));
                 }
             }
         }
@@ -424,17 +441,15 @@ impl Array {
     }
 }
 
-/// The slots of rows, [`EMPTY`] for keys that are not in the array; returns whether all are.
+/// The slots of rows, [`EMPTY`] for keys that are not in the array.
 #[inline]
-fn find_in_array<K: Key>(array: &Array, keys: &[K], rows: u64, slots: &mut Vec<u32>) -> bool {
-    let (before, base, table) = (slots.len(), array.base, array.slots.as_slice());
+fn find_in_array<K: Key>(array: &Array, keys: &[K], rows: u64, slots: &mut Vec<u32>) {
+    let (base, table) = (array.base, array.slots.as_slice());
     let find = |key: K| table.get(key.code().wrapping_sub(base) as usize).copied().unwrap_or(EMPTY);
     match keys.first_chunk::<BLOCK>() {
         Some(keys) if rows == u64::MAX => slots.extend(keys.iter().map(|&key| find(key))),
         _ => slots.extend(bits(rows).map(|row| find(keys[row]))),
     }
-    // new keys are rare: one look at all slots is cheaper than one branch a row
-    slots[before..].iter().fold(0, |all, &slot| all | slot) <= MAX_SLOTS as u32
 }
 
 /// The slot of a code, the next one if it is new.
@@ -537,6 +552,44 @@ mod tests {
         let mut next = Slots::like(&few);
         assert!(next.size() < few.size() / 100);
         assert_eq!(assign(&mut next, &[20_000, 7]), [0, 1]);
+    }
+
+    /// Nulls among keys that are few, many or far apart, in some blocks and not in others. A null has the code of another key.
+    #[test]
+    fn null_has_a_slot_among_those_of_other_keys() {
+        for (spread, period) in [(1, 50), (1, 3_000), (1 << 40, 3_000)] {
+            let is_null = |row: u64| row > 700 && (row % 640 < 64 && row.is_multiple_of(3) || row == 5_001);
+            let key = |row: u64| if is_null(row) { (0, true) } else { (row * row % period * spread, false) };
+            let keys: Vec<(Code, bool)> = (0..6_000).map(key).collect();
+            // the rows of each mask come after those of the one before it
+            let assign = |masks: &[u64]| {
+                let (mut slots, mut all, mut out) = (Slots::default(), vec![0; keys.len()], vec![]);
+                for (part, all) in keys.chunks(450).zip(all.chunks_mut(450)) {
+                    let (codes, nulls): (Vec<_>, Vec<_>) = part.iter().copied().unzip();
+                    let codes = Codes { any_null: nulls.contains(&true), codes, nulls };
+                    for mask in masks {
+                        let mut blocks = Block::cover(0..part.len());
+                        blocks.iter_mut().for_each(|block| block.rows &= mask);
+                        slots.assign((&Keys::Codes(&codes), 0), &blocks, &mut out);
+                        let rows = blocks.iter().flat_map(Block::iter);
+                        rows.zip(&out).for_each(|(row, &slot)| all[row] = slot);
+                    }
+                }
+                slots.validate();
+                (slots, all)
+            };
+            let mut seen: Vec<(Code, bool)> = vec![];
+            let expected = keys.iter().map(|key| {
+                seen.iter().position(|known| known == key).unwrap_or_else(|| {
+                    seen.push(*key);
+                    seen.len() - 1
+                }) as u32
+            });
+            assert_eq!(assign(&[u64::MAX]).1, expected.collect::<Vec<_>>(), "{spread} {period}");
+            let (slots, all) = assign(&[0x5555_5555_5555_5555, 0xaaaa_aaaa_aaaa_aaaa]);
+            let key = |slot: u32| (slots.codes()[slot as usize], slots.null_slot() == Some(slot));
+            assert!(all.iter().map(|&slot| key(slot)).eq(keys.iter().copied()), "{spread} {period}");
+        }
     }
 
     #[test]

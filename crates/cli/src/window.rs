@@ -398,6 +398,8 @@ impl<'a> Run<'a> {
 
     /// An error of the operator, with the place of the row if it is about one.
     fn failure(&self, error: &Error, names: &[String]) -> Failure {
+        // files and their rows are told by name, not batches
+        let error = if let Error::At { error, .. } = error { error } else { error };
         if let Error::NullEventTime { column, .. } = error {
             for ((_, batch), place) in self.pushes.iter().zip(&self.places) {
                 let Some(times) = batch.column_by_name(column) else { continue };
