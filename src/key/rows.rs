@@ -343,18 +343,26 @@ mod tests {
 
     #[test]
     fn values_of_dictionaries_that_no_row_has_are_forgotten() {
-        let values: StringArray = (0..70_000).map(|number| Some(format!("v{number}"))).collect();
-        let dictionary = DictionaryArray::new(Int32Array::from(vec![69_999; 20_000]), Arc::new(values));
-        let number = Int64Array::from(vec![7; 20_000]);
-        let (keys, batch) = key_columns(&[Arc::new(dictionary), Arc::new(number)]);
-        let (mut interner, mut codes) = (Interner::default(), Codes::default());
-        keys.prepare(&batch).unwrap().encode(0, 20_000, &mut interner, &mut codes);
-        assert_eq!((codes.codes, interner.len()), (vec![0; 20_000], 1));
-        assert!(interner.wants_retain());
-        let before = interner.size();
-        assert_eq!(interner.retain(&[true]), [0]);
-        assert!(!interner.wants_retain() && interner.size() < before / 1_000);
-        assert_eq!(texts(&keys.decode(&[0], None, &interner).unwrap()), texts(batch.slice(0, 1).columns()));
+        let many = 70_000;
+        let values: ArrayRef =
+            Arc::new((0..many).map(|number| Some(format!("v{number}"))).collect::<StringArray>());
+        for (distinct, last) in [(1, 0), (many, many - 1)] {
+            let of_dictionary = (0..many).map(|row| Some(row % distinct)).collect::<Int32Array>();
+            let dictionary = DictionaryArray::new(of_dictionary, values.clone());
+            let number = Int64Array::from(vec![7; many as usize]);
+            let (keys, batch) = key_columns(&[Arc::new(dictionary), Arc::new(number)]);
+            let (mut interner, mut codes) = (Interner::default(), Codes::default());
+            keys.prepare(&batch).unwrap().encode(0, many as usize, &mut interner, &mut codes);
+            assert_eq!((interner.len(), codes.codes[last as usize]), (distinct as usize, last as Code));
+            assert!(interner.wants_retain());
+            let before = interner.size();
+            let renamed = interner.retain(&vec![true; distinct as usize]);
+            assert_eq!(renamed, (0..distinct as u32).collect::<Vec<_>>());
+            assert!(!interner.wants_retain(), "all that is left is used");
+            assert!(distinct > 1 || interner.size() < before / 1_000);
+            let decoded = keys.decode(&[last as Code], None, &interner).unwrap();
+            assert_eq!(texts(&decoded), texts(batch.slice(last as usize, 1).columns()));
+        }
     }
 
     #[test]
