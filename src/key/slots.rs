@@ -162,31 +162,33 @@ impl Slots {
                 self.find(0, false).unwrap_or_else(|| self.insert(0));
                 slots.resize(blocks.iter().map(Block::len).sum(), 0);
             }
-            Keys::Int32(keys) => self.assign_blocks((keys, None), first, blocks, slots),
-            Keys::Int64(keys) => self.assign_blocks((keys, None), first, blocks, slots),
-            Keys::Codes(codes) => self.assign_blocks((&codes.codes, codes.nulls()), first, blocks, slots),
+            Keys::Int32(keys) => self.assign_blocks::<_, false>((keys, &[]), first, blocks, slots),
+            Keys::Int64(keys) => self.assign_blocks::<_, false>((keys, &[]), first, blocks, slots),
+            Keys::Codes(Codes { codes, nulls, any_null }) => match any_null {
+                false => self.assign_blocks::<_, false>((codes, &[]), first, blocks, slots),
+                true => self.assign_blocks::<_, true>((codes, nulls), first, blocks, slots),
+            },
         }
     }
 
-    /// `nulls` says of each key whether it is null, if any is.
-    fn assign_blocks<K: Key>(
+    /// `nulls` says of each key whether it is null, if there are `NULLS`.
+    fn assign_blocks<K: Key, const NULLS: bool>(
         &mut self,
-        (keys, nulls): (&[K], Option<&[bool]>),
+        (keys, nulls): (&[K], &[bool]),
         first: usize,
         blocks: &[Block],
         slots: &mut Vec<u32>,
     ) {
         for block in blocks {
             let keys = &keys[block.start - first..];
-            let nulls = nulls.map(|nulls| &nulls[block.start - first..]);
-            let is_null = |row: usize| nulls.is_some_and(|nulls| nulls[row]);
+            let is_null = |row: usize| NULLS && nulls[block.start - first + row];
             let null_slot = self.null_slot.unwrap_or(EMPTY);
-            match (self.parts(), nulls) {
-                ((Index::Array(array), _), _) => {
+            match self.parts() {
+                (Index::Array(array), _) => {
                     let before = slots.len();
                     find_in_array(array, keys, block.rows, slots);
                     let found = &mut slots[before..];
-                    if nulls.is_some() {
+                    if NULLS {
                         // what was found for a null is another key's
                         for (slot, row) in found.iter_mut().zip(bits(block.rows)) {
                             *slot = if is_null(row) { null_slot } else { *slot };
@@ -201,10 +203,10 @@ impl Slots {
                         }
                     }
                 }
-                ((Index::Hash(table), codes), None) => {
+                (Index::Hash(table), codes) if !NULLS => {
                     slots.extend(bits(block.rows).map(|row| find_or_insert(table, codes, keys[row].code())));
                 }
-                (_, Some(_)) => {
+                (Index::Hash(_), _) => {
                     let rows = bits(block.rows);
                     slots.extend(rows.map(|row| self.get_or_insert(keys[row].code(), is_null(row))));
                 }
