@@ -173,11 +173,15 @@ impl Interner {
 
     /// The interner of one column of rows.
     pub(super) fn column(&mut self, number: usize, layout: &Layout) -> &mut Interner {
+        &mut self.columns_at(layout.strings())[number].interner
+    }
+
+    /// The columns, made if there are none yet.
+    fn columns_at(&mut self, places: impl Iterator<Item = Option<usize>>) -> &mut [Column] {
         if self.columns.is_empty() {
-            let column = |at| Column { at, interner: Interner::default() };
-            self.columns.extend(layout.strings().map(column));
+            self.columns.extend(places.map(|at| Column { at, interner: Interner::default() }));
         }
-        &mut self.columns[number].interner
+        &mut self.columns
     }
 
     /// The interner of one column of rows that there are.
@@ -190,12 +194,9 @@ impl Interner {
         if other.columns.is_empty() {
             return self.intern(other.get(number));
         }
-        if self.columns.is_empty() {
-            let column = |column: &Column| Column { at: column.at, interner: Interner::default() };
-            self.columns.extend(other.columns.iter().map(column));
-        }
         let mut row = other.get(number).to_vec();
-        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
+        let columns = self.columns_at(other.columns.iter().map(|column| column.at));
+        for (mine, theirs) in columns.iter_mut().zip(&other.columns) {
             theirs.renumber(&mut row, |number| mine.interner.adopt(&theirs.interner, number));
         }
         self.intern(&row)
