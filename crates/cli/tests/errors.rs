@@ -252,11 +252,10 @@ fn null_event_times() {
         )
     );
     let place = Place::new();
-    // batches of several inputs come in one call, and rows are still told by file
-    place.file("good.csv", "ts,usd\n2024-05-01T10:00:00Z,1\n");
-    place.file("bad.csv", "ts,usd\n2024-05-01T10:00:00Z,1\n,2\n");
-    let ran = place.run(&format!("window good.csv bad.csv {FLAGS} --on-null error"));
-    assert!(ran.err.contains("bad.csv: row 2: column \"ts\" has no event time"), "{}", ran.err);
+    // batches of several partitions come in one call, and rows are still told by file
+    place.file("parts.csv", "ts,usd,p\n2024-05-01T10:00:00Z,1,0\n,2,1\n");
+    let ran = place.run(&format!("window parts.csv {FLAGS} --partition-by p --on-null error"));
+    assert!(ran.err.contains("parts.csv: row 2: column \"ts\" has no event time"), "{}", ran.err);
     place.file("nulls.csv", "ts,usd\n,1\n,2\n");
     let ran = place.run(&format!("window nulls.csv {FLAGS} --format csv --on-null drop --rejected r.csv"));
     assert!(ran.err.contains("rejected: 2 null_event_time"), "{}", ran.err);
