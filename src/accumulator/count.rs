@@ -6,7 +6,8 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{ArrayRef, Int64Array, UInt64Array};
 
 use super::column::{bytes, fill, for_each_row, gather, grow};
-use super::{Accumulator, FinishError, Part, Rows, same, spend};
+use super::{Accumulator, Additive, FinishError, Part, Rows, same, spend};
+use crate::key::Repeats;
 use crate::snapshot::{Checked, Record, record};
 
 /// Rows, or values that are not null. Without a column there are no nulls, so the two are one.
@@ -48,6 +49,9 @@ impl Accumulator for Count {
             }
         };
     }
+    fn as_additive(&mut self) -> Option<&mut dyn Additive> {
+        Some(self)
+    }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
         for (&slot, count) in slots.iter().zip(&same::<Self>(other).counts) {
             self.counts[slot as usize] += count;
@@ -79,5 +83,14 @@ impl Accumulator for Count {
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         Box::new(self.clone())
+    }
+}
+
+impl Additive for Count {
+    fn fold(&mut self, repeats: &Repeats) {
+        for &(into, from) in &repeats.merges {
+            self.counts[into as usize] += self.counts[from as usize];
+        }
+        repeats.take_out(&mut self.counts);
     }
 }

@@ -37,6 +37,7 @@ pub(crate) use self::states::States;
 use self::column::{Lens, Native, Visit, visit};
 use crate::aggregate::{Function, RowPosition};
 use crate::block::Block;
+use crate::key::Repeats;
 use crate::snapshot::Checked;
 
 /// One aggregate, or several of one column, for every key of a slice.
@@ -59,6 +60,10 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     /// Whether an update costs next to nothing beside its rows, so that they may come block by block.
     fn is_light(&self) -> bool {
         false
+    }
+    /// The same, if it can have a slot for every row and [fold](Additive::fold) them afterwards.
+    fn as_additive(&mut self) -> Option<&mut dyn Additive> {
+        None
     }
     /// Takes in `other`, an accumulator of the same kind: its slot `i` goes to `slots[i]`.
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator);
@@ -84,6 +89,13 @@ pub(crate) trait Accumulator: Any + Debug + Send + Sync {
     fn restore(&self, saved: &ArrayRef, left: &mut u64) -> Checked<Box<dyn Accumulator>>;
     /// A copy.
     fn boxed_clone(&self) -> Box<dyn Accumulator>;
+}
+
+/// An accumulator for which a slot that has seen one row is worth as much as the row: merged into another, it changes
+/// that one as the row would have, to the last bit.
+pub(crate) trait Additive {
+    /// Merges what is to be merged, and takes out the slots that are gone.
+    fn fold(&mut self, repeats: &Repeats);
 }
 
 impl Clone for Box<dyn Accumulator> {

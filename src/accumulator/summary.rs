@@ -13,8 +13,9 @@ use arrow_schema::DataType;
 
 use super::column::{Lens, Native, bytes, fill, for_each, for_each_row, gather, grow};
 use super::total::Total;
-use super::{Accumulator, FinishError, Part, Rows, same, spend};
+use super::{Accumulator, Additive, FinishError, Part, Rows, same, spend};
 use crate::block::bits;
+use crate::key::Repeats;
 use crate::scan::{all, outside};
 use crate::snapshot::{Checked, Record as Saved, record};
 
@@ -129,6 +130,18 @@ struct Record<S, E> {
     count: u64,
     sum: S,
     extremes: E,
+}
+
+impl<S, E> Record<S, E> {
+    fn merge<N: Native>(&mut self, other: &Self)
+    where
+        S: Piece<N>,
+        E: Piece<N>,
+    {
+        self.count += other.count;
+        self.sum.merge(&other.sum);
+        self.extremes.merge(&other.extremes);
+    }
 }
 
 /// A summary a slot. `S` is [`Sum`] or nothing, `E` is [`Extremes`] or nothing.
@@ -316,13 +329,13 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
     fn is_light(&self) -> bool {
         true
     }
+    fn as_additive(&mut self) -> Option<&mut dyn Additive> {
+        Some(self)
+    }
     fn merge(&mut self, slots: &[u32], other: &dyn Accumulator) {
         let other = same::<Self>(other);
         for (&slot, record) in slots.iter().zip(&other.records) {
-            let own = &mut self.records[slot as usize];
-            own.count += record.count;
-            own.sum.merge(&record.sum);
-            own.extremes.merge(&record.extremes);
+            self.records[slot as usize].merge(record);
         }
         for (&slot, &nulls) in slots.iter().zip(&other.nulls) {
             grow(&mut self.nulls, slot as usize + 1, 0);
@@ -433,5 +446,22 @@ impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Accumulator for Su
     }
     fn boxed_clone(&self) -> Box<dyn Accumulator> {
         Box::new(self.clone())
+    }
+}
+
+impl<N: Native, S: Piece<N> + Held<N>, E: Piece<N> + Held<N>> Additive for Summary<N, S, E> {
+    fn fold(&mut self, repeats: &Repeats) {
+        for &(into, from) in &repeats.merges {
+            let record = self.records[from as usize];
+            self.records[into as usize].merge(&record);
+        }
+        repeats.take_out(&mut self.records);
+        if !self.nulls.is_empty() {
+            self.nulls.resize(self.records.len() + repeats.gone.len(), 0);
+            for &(into, from) in &repeats.merges {
+                self.nulls[into as usize] += self.nulls[from as usize];
+            }
+            repeats.take_out(&mut self.nulls);
+        }
     }
 }

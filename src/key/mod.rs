@@ -4,8 +4,10 @@
 //! [`Interner`] numbers. Whoever maps keys never sees values, and state never sees keys.
 
 mod decode;
+mod filter;
 mod interner;
 mod places;
+mod repeats;
 mod rows;
 mod saved;
 mod slots;
@@ -25,6 +27,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use decode::{bits_to_array, bytes_to_array};
 pub(crate) use interner::Interner;
 pub(crate) use places::Places;
+pub(crate) use repeats::Repeats;
 pub(crate) use slots::{Code, Key, MAX_SLOTS, Slots, hash};
 pub(crate) use union::Union;
 

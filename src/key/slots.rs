@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::{Codes, Keys};
+use super::{Codes, Keys, Repeats};
 use crate::block::{BLOCK, Block, bits};
 use crate::scan;
 use crate::snapshot::Checked;
@@ -212,6 +212,66 @@ impl Slots {
                 }
             }
         }
+    }
+
+    /// As [`assign`](Slots::assign), but every row gets a slot of its own, whether its key is new or not; only the null key has
+    /// one slot. Nothing can be found until [`fold`](Slots::fold) has been called.
+    pub(crate) fn push_rows(
+        &mut self,
+        (keys, first): (&Keys<'_>, usize),
+        blocks: &[Block],
+        slots: &mut Vec<u32>,
+    ) {
+        self.forget_index();
+        slots.clear();
+        let before = self.codes.len() as u32;
+        match keys {
+            Keys::One => {
+                self.codes.resize(self.codes.len() + blocks.iter().map(Block::len).sum::<usize>(), 0)
+            }
+            Keys::Int32(keys) => self.push_codes(keys, first, blocks),
+            Keys::Int64(keys) => self.push_codes(keys, first, blocks),
+            Keys::Codes(keys) if keys.nulls().is_none() => self.push_codes(&keys.codes, first, blocks),
+            Keys::Codes(keys) => {
+                for row in blocks.iter().flat_map(Block::iter) {
+                    let (code, null) = keys.get(row - first);
+                    let next = self.codes.len() as u32;
+                    let slot = if null { *self.null_slot.get_or_insert(next) } else { next };
+                    if slot == next {
+                        self.codes.push(if null { 0 } else { code });
+                    }
+                    slots.push(slot);
+                }
+                return;
+            }
+        }
+        slots.extend(before..self.codes.len() as u32);
+    }
+
+    fn push_codes<K: Key>(&mut self, keys: &[K], first: usize, blocks: &[Block]) {
+        for block in blocks {
+            let keys = &keys[block.start - first..];
+            if let Some(keys) = keys.first_chunk::<BLOCK>().filter(|_| block.rows == u64::MAX) {
+                self.codes.extend(keys.iter().map(|key| key.code()));
+                continue;
+            }
+            let before = self.codes.len();
+            self.codes.resize(before + block.len(), 0);
+            let rows = bits(block.rows);
+            self.codes[before..].iter_mut().zip(rows).for_each(|(code, row)| *code = keys[row].code());
+        }
+    }
+
+    /// The slots of keys that have an earlier one, after rows have been [pushed](Slots::push_rows).
+    pub(crate) fn repeats(&self) -> Repeats {
+        Repeats::of(&self.codes, self.null_slot.as_slice(), &[])
+    }
+
+    /// Takes out the slots that are gone.
+    pub(crate) fn fold(&mut self, repeats: &Repeats) {
+        self.forget_index();
+        self.null_slot = self.null_slot.map(|slot| slot - repeats.before(slot));
+        repeats.take_out(&mut self.codes);
     }
 
     /// The slots of all keys of `other`, in its order; keys that are new get new slots.
@@ -554,6 +614,42 @@ mod tests {
         let mut next = Slots::like(&few);
         assert!(next.size() < few.size() / 100);
         assert_eq!(assign(&mut next, &[20_000, 7]), [0, 1]);
+    }
+
+    /// Keys of three kinds of columns, some rows left out, some null.
+    #[test]
+    fn rows_that_are_pushed_and_folded_are_rows_that_were_looked_up() {
+        let numbers: Vec<i64> = (0..1_000).map(|row| row * row % 700 - 300).collect();
+        let narrow: Vec<i32> = numbers.iter().map(|&key| key as i32).collect();
+        let codes: Vec<Code> = numbers.iter().map(|&key| key as Code).collect();
+        let nulls: Vec<bool> = (0..1_000).map(|row| row % 9 == 5).collect();
+        let without = Codes { codes: codes.clone(), ..Codes::default() };
+        let with = Codes { codes, nulls, any_null: true };
+        for keys in [Keys::Int64(&numbers), Keys::Int32(&narrow), Keys::Codes(&without), Keys::Codes(&with)] {
+            let (mut listed, mut looked_up, mut out) = (Slots::default(), Slots::default(), vec![]);
+            let (mut slots, mut expected) = (vec![], vec![]);
+            for rows in [u64::MAX, 0x5555_5555_5555_5555, 1 << 63] {
+                let mut blocks = Block::cover(0..1_000);
+                blocks.retain_mut(|block| {
+                    block.rows &= rows;
+                    block.rows > 0
+                });
+                listed.push_rows((&keys, 0), &blocks, &mut out);
+                slots.append(&mut out);
+                looked_up.assign((&keys, 0), &blocks, &mut out);
+                expected.append(&mut out);
+            }
+            // where each slot ends up
+            let repeats = listed.repeats();
+            let mut place: Vec<u32> = (0..listed.len() as u32).collect();
+            repeats.merges.iter().for_each(|&(into, from)| place[from as usize] = into);
+            slots.iter_mut().for_each(|slot| *slot = place[*slot as usize]);
+            slots.iter_mut().for_each(|slot| *slot -= repeats.before(*slot));
+            listed.fold(&repeats);
+            assert_eq!(slots, expected);
+            assert_eq!((listed.codes(), listed.null_slot()), (looked_up.codes(), looked_up.null_slot()));
+            listed.validate();
+        }
     }
 
     /// Nulls among keys that are few, many or far apart, in some blocks and not in others. A null has the code of another key.

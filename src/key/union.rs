@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use super::slots::{Code, EMPTY, Slots, hash};
+use super::filter::Filter;
+use super::slots::{Code, EMPTY, Slots};
 use crate::workers::Workers;
 
 /// Keys that one worker looks up at a time.
@@ -34,7 +35,7 @@ impl Union {
             Union { slots: Vec::new(), added: Vec::with_capacity(more), null_slot: first.null_slot() };
         let keys = first.len() + more;
         let mut filter = (keys >= WORTH_FILTERING).then(|| Filter::new(keys));
-        filter.iter_mut().for_each(|filter| filter.add(first.codes()));
+        filter.iter_mut().for_each(|filter| filter.add_all(first.codes()));
         for (number, part) in rest.iter().enumerate() {
             let ranges = (0..part.len()).step_by(RANGE).map(|from| from..part.len().min(from + RANGE));
             let slots = workers.map(&ranges.collect::<Vec<_>>(), |range| {
@@ -46,7 +47,7 @@ impl Union {
                 slots.found
             });
             union.add(part, first.len(), slots.concat());
-            filter.iter_mut().for_each(|filter| filter.add(part.codes()));
+            filter.iter_mut().for_each(|filter| filter.add_all(part.codes()));
         }
         union
     }
@@ -82,7 +83,7 @@ impl<'a> Lookup<'a> {
         let found = vec![EMPTY; codes.len()];
         let mut left: Vec<u32> = (0..codes.len() as u32).collect();
         if let Some(filter) = filter {
-            left.retain(|&place| filter.may_have(codes[place as usize]));
+            left.retain(|&place| filter.has(codes[place as usize]));
         }
         Lookup { of, range, found, left }
     }
@@ -99,38 +100,6 @@ impl<'a> Lookup<'a> {
             }
             None => true,
         });
-    }
-}
-
-/// A bit for each hash, or for several.
-struct Filter {
-    words: Vec<u64>,
-    /// What is left of a hash has as many bits as there are bits in `words` to be numbered.
-    shift: u32,
-}
-
-impl Filter {
-    /// With eight to sixteen bits for each key.
-    fn new(keys: usize) -> Self {
-        let bits = (8 * keys).next_power_of_two().max(64);
-        Filter { words: vec![0; bits / 64], shift: u64::BITS - bits.trailing_zeros() }
-    }
-
-    fn bit(&self, code: Code) -> (usize, u64) {
-        let bit = hash(code) >> self.shift;
-        ((bit / 64) as usize, 1 << (bit % 64))
-    }
-
-    fn add(&mut self, codes: &[Code]) {
-        for &code in codes {
-            let (word, bit) = self.bit(code);
-            self.words[word] |= bit;
-        }
-    }
-
-    fn may_have(&self, code: Code) -> bool {
-        let (word, bit) = self.bit(code);
-        self.words[word] & bit != 0
     }
 }
 
