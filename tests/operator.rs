@@ -2,15 +2,14 @@
 //! types, memory that is given back.
 #![expect(clippy::unwrap_used, reason = "a test that panics has found something")]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMillisecondType};
+use arrow_array::types::{Int32Type, Int64Type, TimestampMillisecondType};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray,
-    FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array, LargeStringArray,
-    RecordBatch, StringArray, StringViewArray, TimestampMillisecondArray, TimestampSecondArray, UInt64Array,
+    FixedSizeBinaryArray, Float32Array, Int8Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
+    StringViewArray, TimestampMillisecondArray, TimestampSecondArray, UInt64Array,
 };
 use arrow_schema::{DataType, TimeUnit};
 use highwater::watermark::{END, NONE, WatermarkStrategy};
@@ -402,175 +401,6 @@ fn a_key_and_slice_take_less_than_twice_their_accumulators() {
         // a count of 8 bytes, a sum of 16 that begins at a multiple of 16, and two extremes of 8
         let accumulators = 48 * metrics.keys;
         assert!(metrics.state_bytes < 2 * accumulators, "{} for {accumulators} bytes", metrics.state_bytes);
-    }
-}
-
-/// Slices with many rows for each key, which fill the range that they span; then with keys beside it, between it, and null.
-/// How they are looked up must not show: not in the order of keys, not in the last bit of a sum.
-#[test]
-fn many_rows_of_keys_that_lie_close_together() {
-    const ROWS: usize = 36_000;
-    const PER_WINDOW: usize = 6_000;
-    let mut state = 7_u64;
-    let mut random = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
-    // some rows out of order, and some of the window before
-    let times: Vec<i64> = (0..ROWS)
-        .map(|row| {
-            let behind = if random(40) == 0 { 10 } else { random(3) as i64 };
-            (row * 10 / PER_WINDOW) as i64 - behind
-        })
-        .collect();
-    let keys: Vec<Option<i64>> = (0..ROWS)
-        .map(|row| {
-            let common = random(100) as i64;
-            let (window, part) = (row / PER_WINDOW, row % PER_WINDOW / (PER_WINDOW / 2));
-            let straggles = times[row] + 10 == (row * 10 / PER_WINDOW) as i64;
-            match (window, random(3_000)) {
-                (1, 0) => Some(common + 60),        // above, close by
-                (2, 0) => Some(common - 60),        // below
-                (3, 0) => Some(1_000_000 * common), // far away
-                (4, 0) => None,
-                (5, 0..60) if straggles => Some(500 + common),
-                (5, _) if part == 0 && common % 4 == 3 => Some(common - 1), // gaps, which are filled later
-                _ => Some(common),
-            }
-        })
-        .collect();
-    let values: Vec<Option<f64>> = (0..ROWS)
-        .map(|row| match random(5_000) {
-            0 => None,
-            1 if row > 2 * PER_WINDOW => Some(f64::NAN),
-            2 => Some(-0.0),
-            _ => Some(random(1_000_000) as f64 / 7.0 - 50_000.0),
-        })
-        .collect();
-
-    // by the definition: windows in order, keys in order of appearance in the first partition, then in the second, whose
-    // sums are those of their rows in order of arrival, and then one sum
-    const PIECE: usize = 777;
-    #[derive(Clone)]
-    struct Expected {
-        key: Option<i64>,
-        rows: i64,
-        values: [Vec<f64>; 2],
-    }
-    let by_definition = |partitions: usize| {
-        let mut windows: BTreeMap<i64, Vec<Expected>> = BTreeMap::new();
-        for partition in 0..partitions {
-            for row in (0..ROWS).filter(|row| row / PIECE % partitions == partition) {
-                let window = windows.entry(times[row].div_euclid(10) * 10).or_default();
-                let known = window.iter().position(|of| of.key == keys[row]).unwrap_or_else(|| {
-                    window.push(Expected { key: keys[row], rows: 0, values: [vec![], vec![]] });
-                    window.len() - 1
-                });
-                window[known].rows += 1;
-                window[known].values[partition].extend(values[row]);
-            }
-        }
-        windows
-    };
-    let line = |start: i64, key: Option<i64>, rows: i64, sum: Option<f64>, max: Option<f64>| {
-        (start, key, rows, sum.map(f64::to_bits), max.map(f64::to_bits))
-    };
-    let highest = |high: f64, value: f64| if value.is_nan() || value > high { value } else { high };
-
-    let narrow = |key: &Option<i64>| key.map(|key| key as i32);
-    let text = |key: &Option<i64>| key.map(|key| format!("key {key}"));
-    let texts: Vec<_> = keys.iter().map(text).collect();
-    let dictionary: DictionaryArray<Int32Type> = texts.iter().map(Option::as_deref).collect();
-    let numbers = |keys: &ArrayRef| -> Vec<Option<i64>> {
-        match keys.data_type() {
-            DataType::Int64 => keys.as_primitive::<Int64Type>().iter().collect(),
-            DataType::Int32 => {
-                keys.as_primitive::<Int32Type>().iter().map(|key| key.map(i64::from)).collect()
-            }
-            _ => keys.as_string::<i32>().iter().map(|key| key.map(|key| key[4..].parse().unwrap())).collect(),
-        }
-    };
-    let columns: [(&str, ArrayRef); 4] = [
-        ("a column of codes", Arc::new(Int64Array::from(keys.clone()))),
-        ("a narrow one", Arc::new(Int32Array::from_iter(keys.iter().map(narrow)))),
-        ("strings", Arc::new(StringArray::from(texts.clone()))),
-        ("a dictionary", Arc::new(dictionary)),
-    ];
-    let expected = [1, 2].map(|partitions| {
-        let mut expected = vec![];
-        for (start, keys) in by_definition(partitions) {
-            for Expected { key, rows, values } in keys {
-                let sums = values
-                    .iter()
-                    .filter_map(|values| values.iter().copied().reduce(|sum, value| sum + value));
-                let max = values.iter().flatten().copied().reduce(highest);
-                expected.push(line(start, key, rows, sums.reduce(|sum, other| sum + other), max));
-            }
-        }
-        expected
-    });
-    for (name, column) in columns {
-        let input = RecordBatch::try_from_iter_with_nullable([
-            ("ts", Arc::new(TimestampMillisecondArray::from(times.clone())) as ArrayRef, false),
-            ("key", column, true),
-            ("value", Arc::new(Float64Array::from(values.clone())), true),
-        ])
-        .unwrap();
-        let builder = || {
-            WindowOperator::builder(input.schema())
-                .event_time("ts")
-                .key("key")
-                .window(Window::tumbling(MS(10)))
-                .watermark(WatermarkStrategy::bounded_out_of_orderness(MS(20)))
-                .aggregate(Aggregate::count_all())
-                .aggregate(Aggregate::sum("value").alias("sum"))
-                .aggregate(Aggregate::max("value").alias("max"))
-        };
-        for (piece, restarts, partitions) in
-            [(ROWS, false, 1), (5_000, true, 1), (PIECE, false, 1), (PIECE, true, 2), (PIECE, false, 2)]
-        {
-            // one that takes in all blocks of a slice at once, where the others need not
-            let builder = || match restarts {
-                true => builder().partitions(partitions).aggregate(Aggregate::first("value")),
-                false => builder().partitions(partitions),
-            };
-            let mut operator = builder().build().unwrap();
-            let mut got = vec![];
-            let mut take = |output: &Output| {
-                for batch in &output.fired {
-                    let starts = batch["window_start"].as_primitive::<TimestampMillisecondType>();
-                    let counts = batch["count"].as_primitive::<Int64Type>();
-                    let floats = |name: &str, row: usize| {
-                        let column = batch[name].as_primitive::<Float64Type>();
-                        column.is_valid(row).then(|| column.value(row))
-                    };
-                    let keys = numbers(&batch["key"]);
-                    for (row, &key) in keys.iter().enumerate() {
-                        let (sum, max) = (floats("sum", row), floats("max", row));
-                        got.push(line(starts.value(row), key, counts.value(row), sum, max));
-                    }
-                }
-                assert!(output.late.is_empty());
-            };
-            for from in (0..ROWS).step_by(piece) {
-                take(
-                    &operator
-                        .push(from / piece % partitions, &input.slice(from, piece.min(ROWS - from)))
-                        .unwrap(),
-                );
-                operator.validate();
-                if restarts {
-                    operator = builder().restore(&operator.snapshot().unwrap()).unwrap();
-                }
-            }
-            take(&operator.finish().unwrap());
-            let expected = &expected[partitions - 1];
-            let what = format!("{name}, {piece} rows a batch, {partitions} partitions, restarts: {restarts}");
-            assert_eq!(got.len(), expected.len(), "{what}");
-            for (got, expected) in got.iter().zip(expected) {
-                assert_eq!(got, expected, "{what}");
-            }
-        }
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::table::{BatchRows, Inputs, Room, Table};
+use super::table::{BatchRows, Inputs, Room, Table, United, are_mostly_new};
 use super::{Shared, Slices};
 use crate::key::{BatchKeys, Codes, Interner, KeyColumns};
 use crate::route::Target;
@@ -33,6 +33,8 @@ pub(crate) struct Lane {
     codes: Codes,
     room: Room,
     spare: Spare,
+    /// How many rows a slice lately had, if nearly all had keys of their own.
+    mostly_new: Option<usize>,
     /// Slices that have been opened since somebody last asked.
     pub(crate) opened: Vec<i128>,
     /// The number in lane 0 of each number of this lane's interner.
@@ -50,7 +52,7 @@ impl Lane {
         keys: &mut BatchKeys,
         inputs: &Inputs,
     ) {
-        let Lane { interner, codes, room, spare, opened, .. } = self;
+        let Lane { interner, codes, room, spare, mostly_new, opened, .. } = self;
         let first = morsel.start;
         let keys = (&keys.morsel(morsel, interner, codes), first);
         for target in targets.iter().filter(|target| !target.blocks.is_empty()) {
@@ -59,7 +61,8 @@ impl Lane {
                 Shared::make_mut(table).update(rows, &target.blocks, keys, inputs, room);
                 continue;
             }
-            let mut table = open(slices, spare, inputs);
+            let mostly_new = mostly_new.filter(|_| inputs.additive);
+            let mut table = open(slices, spare, mostly_new, inputs);
             table.update(rows, &target.blocks, keys, inputs, room);
             slices.insert(id, Shared::new(table));
             opened.push(id);
@@ -87,19 +90,23 @@ impl Spare {
     fn pop(&mut self) -> Option<Table> {
         let mut table = self.0.pop()?;
         table.slots.clear();
-        table.forget_rows();
+        table.expect(None);
         Some(table)
     }
 }
 
 /// A table for a new slice, which will probably be as large as the newest one is now.
-fn open(slices: &Slices, spare: &mut Spare, inputs: &Inputs) -> Table {
+fn open(slices: &Slices, spare: &mut Spare, mostly_new: Option<usize>, inputs: &Inputs) -> Table {
     if slices.len() >= EXPECTANT_SLICES {
         return Table::new(inputs, None);
     }
     let large = slices.values().any(|table| table.len() >= WORTH_KEEPING);
-    let like = slices.values().next_back().map(|table| table.as_ref());
-    large.then(|| spare.pop()).flatten().unwrap_or_else(|| Table::new(inputs, like))
+    let like = slices.values().next_back().map(|table| table.as_ref()).filter(|_| mostly_new.is_none());
+    let mut table = large.then(|| spare.pop()).flatten().unwrap_or_else(|| Table::new(inputs, like));
+    if mostly_new.is_some() {
+        table.expect(mostly_new);
+    }
+    table
 }
 
 /// What lanes hold of a slice.
@@ -108,8 +115,8 @@ struct Seal {
     /// Which lanes, ascending.
     lanes: Vec<usize>,
     parts: Vec<Shared>,
-    /// Keys of all parts.
-    keys: usize,
+    /// Slots of all parts.
+    slots: usize,
     /// Where the table of all is made, if there is one that has had as many keys before.
     spare: Option<Table>,
 }
@@ -118,11 +125,10 @@ impl Seal {
     /// Takes a slice out of the lanes.
     fn new(slices: &mut [Slices], id: i128) -> Self {
         let found = slices.iter_mut().enumerate();
-        let (lanes, mut parts): (Vec<usize>, Vec<Shared>) =
+        let (lanes, parts): (Vec<usize>, Vec<Shared>) =
             found.filter_map(|(lane, slices)| Some((lane, slices.remove(&id)?))).unzip();
-        parts.iter_mut().filter(|part| !part.is_settled()).for_each(|part| Shared::make_mut(part).settle());
-        let keys = parts.iter().map(|part| part.len()).sum();
-        Seal { id, lanes, parts, keys, spare: None }
+        let slots = parts.iter().map(|part| part.len()).sum();
+        Seal { id, lanes, parts, slots, spare: None }
     }
 }
 
@@ -159,24 +165,28 @@ impl Lanes {
         workers: &Workers,
     ) -> Vec<(i128, Shared)> {
         let mut seals: Vec<Seal> = ids.iter().map(|&id| Seal::new(slices, id)).collect();
-        let workers = workers.worth(seals.iter().map(|seal| seal.keys).sum());
+        let workers = workers.worth(seals.iter().map(|seal| seal.slots).sum());
         if self.interns {
             self.rename(&mut seals, workers);
         }
         for seal in &mut seals {
-            if seal.parts.len() > 1 && seal.keys >= WORTH_KEEPING {
+            if seal.parts.len() > 1 && seal.slots >= WORTH_KEEPING {
                 seal.spare = self.spare.pop();
             }
         }
         let sealed = workers.map_each(seals, |Seal { id, lanes, parts, spare, .. }| {
-            let (table, left) = Table::union(parts, spare, workers)?;
+            let rows: Vec<usize> = parts.iter().map(|part| part.rows()).collect();
+            let united = Table::union(parts, spare, workers)?;
             if shared {
-                table.slots.make_index();
+                united.table.slots.make_index();
             }
-            Some((id, table, lanes, left))
+            Some((id, lanes, rows, united))
         });
         let mut tables = Vec::with_capacity(sealed.len());
-        for (id, table, lanes, left) in sealed.into_iter().flatten() {
+        for (id, lanes, rows, United { table, left, keys }) in sealed.into_iter().flatten() {
+            let mostly_new =
+                are_mostly_new(rows.iter().sum(), keys).then(|| rows.into_iter().max()).flatten();
+            lanes.iter().for_each(|&lane| self.lanes[lane].mostly_new = mostly_new);
             // if one is missing, it is the first
             let lanes = &lanes[lanes.len() - left.len()..];
             lanes.iter().zip(left).for_each(|(&lane, part)| self.lanes[lane].spare.recycle(part));
@@ -195,7 +205,7 @@ impl Lanes {
         let lanes = &self.lanes;
         let parts = seals.iter_mut().flat_map(|seal| seal.lanes.iter().zip(&mut seal.parts));
         workers.for_each(parts.filter(|&(&lane, _)| lane > 0).collect(), |(&lane, part)| {
-            Shared::make_mut(part).slots.rename(&lanes[lane].in_first);
+            Shared::make_mut(part).rename(&lanes[lane].in_first);
         });
     }
 
@@ -240,8 +250,6 @@ impl Lanes {
 
 fn rename(slices: &mut Slices, renamed: &[u32]) {
     for table in slices.values_mut() {
-        let table = Shared::make_mut(table);
-        table.settle();
-        table.slots.rename(renamed);
+        Shared::make_mut(table).rename(renamed);
     }
 }

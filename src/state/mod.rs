@@ -56,7 +56,7 @@ impl State {
 
     /// Keys in open slices, each once a slice and lane.
     pub(crate) fn keys(&self) -> usize {
-        self.tables().map(|table| table.len()).sum()
+        self.tables().map(|table| table.keys()).sum()
     }
 
     pub(crate) fn size(&self) -> usize {

@@ -28,14 +28,13 @@ pub(crate) struct Context<'a> {
 }
 
 /// A slice, or a part of one.
-#[derive(Clone, Copy)]
-struct Part<'a> {
+struct Part {
     /// The lane whose interner has its keys.
     interner: usize,
     /// None if the lanes are merged.
     lane: Option<u8>,
     id: i128,
-    table: &'a Table,
+    table: Shared,
     from: usize,
     to: usize,
 }
@@ -48,11 +47,11 @@ impl State {
             fresh.flat_map(|(lane, slices)| slices.iter().map(move |slice| (lane, Some(lane as u8), slice)));
         let sealed = self.sealed.iter().map(|slice| (0, None, slice));
         let parts = fresh.chain(sealed).flat_map(|(interner, lane, (&id, table))| {
-            let part = move |from: usize| {
+            let table = Table::settled(table);
+            (0..table.len()).step_by(PIECE).map(move |from| {
                 let to = table.len().min(from + PIECE);
-                Part { interner, lane, id, table, from, to }
-            };
-            (0..table.len()).step_by(PIECE).map(part)
+                Part { interner, lane, id, table: table.clone(), from, to }
+            })
         });
         let pieces = Pieces { parts: parts.peekable(), lanes, of };
         Ok(Section { name: "slices", empty: of.save(&[], lanes)?, pieces: Box::new(pieces) })
@@ -108,21 +107,21 @@ impl State {
 }
 
 /// Parts of slices side by side until they are many slots: all of one lane, so that their keys are those of one interner.
-struct Pieces<'a, I: Iterator<Item = Part<'a>>> {
+struct Pieces<'a, I: Iterator<Item = Part>> {
     parts: Peekable<I>,
     lanes: &'a Lanes,
     of: Context<'a>,
 }
 
-impl<'a, I: Iterator<Item = Part<'a>>> Iterator for Pieces<'a, I> {
+impl<'a, I: Iterator<Item = Part>> Iterator for Pieces<'a, I> {
     type Item = Checked<ArrayRef>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let first = self.parts.next()?;
-        let (mut piece, mut slots) = (vec![first], first.to - first.from);
-        let fits = |slots: usize, part: &Part<'_>| {
-            part.interner == first.interner && slots + (part.to - part.from) <= PIECE
-        };
+        let (interner, mut slots) = (first.interner, first.to - first.from);
+        let mut piece = vec![first];
+        let fits =
+            |slots: usize, part: &Part| part.interner == interner && slots + (part.to - part.from) <= PIECE;
         while let Some(part) = self.parts.next_if(|part| fits(slots, part)) {
             slots += part.to - part.from;
             piece.push(part);
@@ -132,7 +131,7 @@ impl<'a, I: Iterator<Item = Part<'a>>> Iterator for Pieces<'a, I> {
 }
 
 impl Context<'_> {
-    fn save(&self, parts: &[Part<'_>], lanes: &Lanes) -> Checked<ArrayRef> {
+    fn save(&self, parts: &[Part], lanes: &Lanes) -> Checked<ArrayRef> {
         let mut lane = UInt8Builder::new();
         parts.iter().for_each(|part| lane.append_option(part.lane));
         let starts = parts.iter().map(|part| self.grid.first_tick(part.id));
@@ -147,16 +146,16 @@ impl Context<'_> {
         ])
     }
 
-    fn save_slots(&self, parts: &[Part<'_>], interner: &Interner) -> Checked<ArrayRef> {
+    fn save_slots(&self, parts: &[Part], interner: &Interner) -> Checked<ArrayRef> {
         let mut codes: Vec<Code> = Vec::new();
         let mut nulls: Vec<bool> = Vec::new();
         let mut accumulators: Vec<Box<dyn Accumulator>> = self.inputs.empty();
-        for &Part { table, from, to, .. } in parts {
-            codes.extend_from_slice(&table.slots.codes()[from..to]);
-            nulls.extend((from..to).map(|slot| table.slots.null_slot() == Some(slot as u32)));
-            let slots = table.homes(from..to);
+        for Part { table, from, to, .. } in parts {
+            codes.extend_from_slice(&table.slots.codes()[*from..*to]);
+            nulls.extend((*from..*to).map(|slot| table.slots.null_slot() == Some(slot as u32)));
+            let slots: Vec<u32> = (*from as u32..*to as u32).collect();
             for (all, own) in accumulators.iter_mut().zip(&table.accumulators) {
-                match table.is_settled() && slots.len() == own.len() {
+                match slots.len() == own.len() {
                     true => all.append(own.as_ref()),
                     false => all.append(own.gather(&slots).as_ref()),
                 }

@@ -1,7 +1,5 @@
 //! One slice: its keys, and a column of accumulators for each aggregate.
 
-use std::ops::Range;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -11,7 +9,7 @@ use super::Shared;
 use crate::accumulator::{Accumulator, Call, Columns, Rows};
 use crate::aggregate::Function;
 use crate::block::Block;
-use crate::key::{Code, Keys, Places, Slots, Union};
+use crate::key::{Code, Keys, Places, Repeats, Slots, Union};
 use crate::progress::Passage;
 use crate::route::MORSEL;
 use crate::workers::Workers;
@@ -29,6 +27,8 @@ pub(crate) struct Inputs {
     unpredictable: bool,
     /// Whether updates may come block by block.
     light: bool,
+    /// Whether every row may have a slot of its own for a while.
+    pub(super) additive: bool,
 }
 
 impl Inputs {
@@ -39,12 +39,13 @@ impl Inputs {
         names: Vec<String>,
     ) -> Self {
         let light = accumulators.iter().all(|(columns, a)| columns.value.is_none() || a.is_light());
-        let (columns, empty) = accumulators.into_iter().unzip();
+        let (columns, mut empty): (_, Vec<_>) = accumulators.into_iter().unzip();
         Inputs {
             columns,
-            empty,
             names,
             light,
+            additive: empty.iter_mut().all(|accumulator| accumulator.as_additive().is_some()),
+            empty,
             sums: aggregates
                 .iter()
                 .filter(|call| matches!(call.function, Function::Sum))
@@ -124,26 +125,70 @@ const ROWS_PER_KEY: usize = 16;
 pub(crate) struct Table {
     pub(crate) slots: Slots,
     pub(crate) accumulators: Vec<Box<dyn Accumulator>>,
-    /// Where the accumulators are while many rows come, if not at the slots; nowhere outside the lanes.
-    places: Option<Places>,
-    /// Rows taken in at slots, and how many there have to be before it is asked whether places would do.
+    layout: Layout,
+    /// Rows taken in, unless at places, and how many there have to be before it is asked whether another layout would do.
     rows: usize,
     next_look: usize,
+}
+
+/// Where the accumulators are while rows come. Outside the lanes they are always at the slots of their keys.
+#[derive(Clone, Debug)]
+enum Layout {
+    Slots,
+    /// At places that follow from the codes of the keys, where there are many rows for each key.
+    Places(Places),
+    /// One for each row, where nearly every row has a key of its own: keys are not looked up, but listed as often as they come.
+    Rows,
+}
+
+/// Whether so many rows have so many keys that each might as well have a slot of its own.
+pub(super) fn are_mostly_new(rows: usize, keys: usize) -> bool {
+    const WORTH_LISTING: usize = if cfg!(test) { 64 } else { 4_096 };
+    rows >= WORTH_LISTING && rows >= keys && 4 * rows <= 5 * keys
+}
+
+/// What has become of several tables.
+pub(crate) struct United {
+    pub(crate) table: Shared,
+    /// What is left of them.
+    pub(crate) left: Vec<Shared>,
+    /// How many keys they had, each once a table.
+    pub(crate) keys: usize,
 }
 
 impl Table {
     /// An empty table; `like` is one that it will probably resemble.
     pub(crate) fn new(inputs: &Inputs, like: Option<&Table>) -> Self {
+        let like = like.filter(|table| !table.is_by_row());
         Table::of(like.map_or_else(Slots::default, |table| Slots::like(&table.slots)), inputs.empty())
     }
 
     /// These keys, with an accumulator at each slot.
     pub(super) fn of(slots: Slots, accumulators: Vec<Box<dyn Accumulator>>) -> Self {
-        Table { slots, accumulators, places: None, rows: 0, next_look: MORSEL }
+        Table { slots, accumulators, layout: Layout::Slots, rows: 0, next_look: MORSEL }
     }
 
+    /// The number of slots: rows, if each has one of its own, else keys.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// The number of keys, which is looked for if it is not known.
+    pub(crate) fn keys(&self) -> usize {
+        self.len() - if self.is_by_row() { self.slots.repeats().gone.len() } else { 0 }
+    }
+
+    fn is_settled(&self) -> bool {
+        matches!(self.layout, Layout::Slots)
+    }
+
+    pub(super) fn is_by_row(&self) -> bool {
+        matches!(self.layout, Layout::Rows)
+    }
+
+    /// Rows that have come, unless at places.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
     }
 
     /// Takes in rows of a morsel: `blocks` of the batch, of whose rows `keys` has those from `first` on.
@@ -163,13 +208,20 @@ impl Table {
         }
         let placed = self.update_at_places(rows, blocks, keys, inputs, room);
         let blocks = &blocks[placed..];
-        if !blocks.is_empty() {
+        if blocks.is_empty() {
+            return;
+        }
+        if self.is_by_row() {
+            self.slots.push_rows(keys, blocks, &mut room.slots);
+        } else {
             self.settle();
             self.slots.assign(keys, blocks, &mut room.slots);
-            self.resize();
-            self.update_accumulators(rows, blocks, |a, rows| a.update(&room.slots, rows));
-            self.rows += room.slots.len();
-            self.look_for_places(inputs);
+        }
+        self.resize();
+        self.update_accumulators(rows, blocks, |a, rows| a.update(&room.slots, rows));
+        self.rows += room.slots.len();
+        if self.rows >= self.next_look {
+            self.look_at_layout(inputs);
         }
     }
 
@@ -184,7 +236,7 @@ impl Table {
         Room { slots, blocks: taken }: &mut Room,
     ) -> usize {
         let mut done = 0;
-        while let (Some(places), [next, ..]) = (&mut self.places, &blocks[done..]) {
+        while let (Layout::Places(places), [next, ..]) = (&mut self.layout, &blocks[done..]) {
             let next = if inputs.light { std::slice::from_ref(next) } else { &blocks[done..] };
             slots.clear();
             taken.clear();
@@ -236,13 +288,24 @@ impl Table {
         }
     }
 
-    /// Puts the accumulators at places, if there have been many rows for each key, and the keys fill most of what they span. It is
-    /// asked whenever there are twice as many rows.
-    fn look_for_places(&mut self, inputs: &Inputs) {
-        if inputs.unpredictable || self.rows < self.next_look.max(ROWS_PER_KEY * self.slots.len()) {
+    /// Looks whether another layout would do now, which is asked again whenever there are twice as many rows.
+    fn look_at_layout(&mut self, inputs: &Inputs) {
+        if self.is_by_row() {
+            self.settle();
+        }
+        if inputs.additive && are_mostly_new(self.rows, self.len()) {
+            self.slots.forget_index();
+            self.layout = Layout::Rows;
+        } else if inputs.unpredictable || self.rows < ROWS_PER_KEY * self.len() {
             return;
+        } else {
+            self.look_for_places();
         }
         self.next_look = 2 * self.rows;
+    }
+
+    /// Puts the accumulators at places, if the keys fill most of what they span.
+    fn look_for_places(&mut self) {
         let Some(places) = Places::of(&self.slots) else { return };
         // the last is one that has seen nothing
         let empty = self.slots.len();
@@ -255,57 +318,74 @@ impl Table {
             *accumulator = accumulator.gather(&order);
         }
         self.slots.forget_index();
-        self.places = Some(places);
+        self.layout = Layout::Places(places);
     }
 
-    /// As if no rows had come yet.
-    pub(super) fn forget_rows(&mut self) {
-        (self.rows, self.next_look) = (0, MORSEL);
+    /// As if no rows had come yet. If so `many` are expected, nearly all with other keys, each gets a slot of its own.
+    pub(super) fn expect(&mut self, many: Option<usize>) {
+        self.rows = 0;
+        (self.layout, self.next_look) = match many {
+            None => (Layout::Slots, MORSEL),
+            Some(rows) => (Layout::Rows, 2 * rows),
+        };
     }
 
-    /// Puts the accumulators at their slots again.
+    /// Puts the accumulators at the slots of their keys.
     pub(super) fn settle(&mut self) {
-        if self.places.is_some() {
-            let order = self.homes(0..self.len());
-            self.accumulators.iter_mut().for_each(|accumulator| *accumulator = accumulator.gather(&order));
-            self.places = None;
+        match std::mem::replace(&mut self.layout, Layout::Slots) {
+            Layout::Slots => {}
+            Layout::Places(places) => {
+                let order: Vec<u32> = self.slots.codes().iter().map(|&code| places.of_code(code)).collect();
+                self.accumulators
+                    .iter_mut()
+                    .for_each(|accumulator| *accumulator = accumulator.gather(&order));
+            }
+            Layout::Rows => {
+                let repeats = self.slots.repeats();
+                self.fold(&repeats);
+            }
         }
     }
 
-    pub(super) fn is_settled(&self) -> bool {
-        self.places.is_none()
+    fn fold(&mut self, repeats: &Repeats) {
+        self.slots.fold(repeats);
+        let additive = self.accumulators.iter_mut().filter_map(|accumulator| accumulator.as_additive());
+        additive.for_each(|accumulator| accumulator.fold(repeats));
     }
 
-    /// Where the accumulators of some slots are.
-    pub(super) fn homes(&self, slots: Range<usize>) -> Vec<u32> {
-        match &self.places {
-            None => (slots.start as u32..slots.end as u32).collect(),
-            Some(places) => self.slots.codes()[slots].iter().map(|&code| places.of_code(code)).collect(),
+    /// This table, or one like it whose accumulators are at the slots of their keys.
+    pub(super) fn settled(this: &Shared) -> Shared {
+        let mut table = this.clone();
+        if !table.is_settled() {
+            Shared::make_mut(&mut table).settle();
         }
+        table
     }
 
-    /// One table of what several have seen, which are merged in the order given. It is made in `spare`, if there is one. Beside it
-    /// what is left of the others.
-    pub(crate) fn union(
-        mut parts: Vec<Shared>,
-        spare: Option<Table>,
-        workers: &Workers,
-    ) -> Option<(Shared, Vec<Shared>)> {
+    /// Replaces every code by `renamed[code]`, for codes that are interned numbers.
+    pub(super) fn rename(&mut self, renamed: &[u32]) {
+        if !self.is_by_row() {
+            self.settle();
+        }
+        self.slots.rename(renamed);
+    }
+
+    /// One table of what several have seen, which are merged in the order given. It is made in `spare`, if there is one.
+    pub(crate) fn union(mut parts: Vec<Shared>, spare: Option<Table>, workers: &Workers) -> Option<United> {
+        if parts.len() > 1 && parts.iter().all(|part| part.is_by_row()) {
+            return Some(Table::list(parts, spare));
+        }
+        for part in parts.iter_mut().filter(|part| !part.is_settled()) {
+            Shared::make_mut(part).settle();
+        }
+        let keys = parts.iter().map(|part| part.len()).sum();
         let [first, rest @ ..] = parts.as_slice() else { return None };
         if rest.is_empty() {
-            return Some((parts.remove(0), parts));
+            return Some(United { table: parts.remove(0), left: parts, keys });
         }
         let slots = rest.iter().map(|table| &table.slots).collect::<Vec<_>>();
         let union = Union::of(&first.slots, &slots, workers);
-        let mut all = match spare {
-            Some(mut spare) => {
-                spare.slots.append(first.slots.codes(), None);
-                let accumulators = spare.accumulators.iter_mut().zip(&first.accumulators);
-                accumulators.for_each(|(mine, theirs)| mine.append(theirs.as_ref()));
-                spare
-            }
-            None => Shared::unwrap_or_clone(parts.remove(0)),
-        };
+        let mut all = Table::first_of(&mut parts, spare);
         let rest = &parts[parts.len() - union.slots.len()..];
         all.slots.append(&union.added, union.null_slot);
         let len = all.len();
@@ -316,7 +396,48 @@ impl Table {
                 mine.merge(slots, theirs.accumulators[number].as_ref());
             }
         });
-        Some((Shared::new(all), parts))
+        Some(United { table: Shared::new(all), left: parts, keys })
+    }
+
+    /// The first table, which is taken out of `parts` unless there is a `spare` one to copy it to.
+    fn first_of(parts: &mut Vec<Shared>, spare: Option<Table>) -> Table {
+        match spare {
+            Some(mut spare) => {
+                spare.append(&parts[0], None);
+                spare
+            }
+            None => Shared::unwrap_or_clone(parts.remove(0)),
+        }
+    }
+
+    /// Puts the slots of another table behind the own ones; `null_slot` is that of the null key among all.
+    fn append(&mut self, other: &Table, null_slot: Option<u32>) {
+        self.slots.append(other.slots.codes(), null_slot);
+        for (mine, theirs) in self.accumulators.iter_mut().zip(&other.accumulators) {
+            mine.append(theirs.as_ref());
+        }
+    }
+
+    /// As [`union`](Table::union), of tables in which every row has a slot of its own: they become one such table first.
+    fn list(mut parts: Vec<Shared>, spare: Option<Table>) -> United {
+        let ends: Vec<usize> = parts
+            .iter()
+            .scan(0, |end, part| {
+                *end += part.len();
+                Some(*end)
+            })
+            .collect();
+        let starts = [0].iter().chain(&ends);
+        let null_slot = |(part, &start): (&Shared, &usize)| Some(start as u32 + part.slots.null_slot()?);
+        let nulls: Vec<u32> = parts.iter().zip(starts).filter_map(null_slot).collect();
+        let mut all = Table::first_of(&mut parts, spare);
+        let rest = &parts[parts.len() + 1 - ends.len()..];
+        rest.iter().for_each(|part| all.append(part, nulls.first().copied()));
+        let repeats = Repeats::of(all.slots.codes(), &nulls, &ends);
+        let keys = all.len() - repeats.within;
+        all.fold(&repeats);
+        all.layout = Layout::Slots;
+        United { table: Shared::new(all), left: parts, keys }
     }
 
     /// Takes in what another table has seen, all of it later in the fixed order of merging.
@@ -351,7 +472,7 @@ impl Table {
 
     pub(crate) fn size(&self) -> usize {
         self.slots.size()
-            + self.places.as_ref().map_or(0, Places::size)
+            + if let Layout::Places(places) = &self.layout { places.size() } else { 0 }
             + self.accumulators.iter().map(|a| a.size()).sum::<usize>()
     }
 
@@ -362,9 +483,16 @@ impl Table {
 
     pub(crate) fn validate(&self) {
         assert!(self.len() > 0, "a table without keys");
-        self.slots.validate();
-        let len = self.places.as_ref().map_or(self.len(), Places::len);
-        self.places.iter().for_each(|places| places.validate(&self.slots));
+        let len = match &self.layout {
+            Layout::Places(places) => {
+                places.validate(&self.slots);
+                places.len()
+            }
+            _ => self.len(),
+        };
+        if !self.is_by_row() {
+            self.slots.validate();
+        }
         for accumulator in &self.accumulators {
             assert_eq!(accumulator.len(), len);
         }
