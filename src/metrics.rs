@@ -79,7 +79,8 @@ pub struct Metrics {
     pub windows_fired: u64,
     /// Slices that have rows; where keys have windows of their own (sessions, triggers), windows, each once for every key.
     pub open_slices: usize,
-    /// Keys, each counted once for every open slice that has it.
+    /// Keys, each counted once for every open slice that has it. To count them takes a look at all rows of slices in which
+    /// nearly every row has brought a new one: some nanoseconds each.
     pub keys: usize,
     /// Bytes of keys and accumulators.
     pub state_bytes: usize,

@@ -284,3 +284,37 @@ fn keys_are_counted_and_limited_whether_they_have_been_looked_up_or_not() {
         assert_eq!((counts.len(), counts.iter().filter(|&&count| count == 2).count()), (keys, 1_000));
     }
 }
+
+/// A count and a sum of floats are 16 bytes, the code of a key is 8, and both have room for a quarter more at most: 30 bytes.
+#[test]
+fn new_keys_take_less_than_twice_their_accumulators() {
+    const PIECE: usize = 500;
+    let piece = |from: usize| {
+        let keys = (from..from + PIECE).map(|row| Some(1_000_003 * row as i64)).collect();
+        let stream = Stream { times: vec![0; PIECE], keys, values: vec![Some(0.5); PIECE] };
+        stream.batch(stream.columns()[0].1.clone())
+    };
+    let mut operator = WindowOperator::builder(piece(0).schema())
+        .event_time("ts")
+        .key("key")
+        .window(Window::tumbling(MS(10)))
+        .watermark(WatermarkStrategy::ascending())
+        .aggregate(Aggregate::count("value"))
+        .aggregate(Aggregate::sum("value"))
+        .build()
+        .unwrap();
+    for from in (0..100_000).step_by(PIECE) {
+        assert!(operator.push(0, &piece(from)).unwrap().is_empty());
+        let metrics = operator.metrics();
+        assert_eq!(metrics.keys, from + PIECE);
+        // the first 4,096 are looked up, with room for as many again
+        if metrics.keys > 8_192 {
+            assert!(
+                metrics.state_bytes < 32 * metrics.keys,
+                "{} of {} keys",
+                metrics.state_bytes,
+                metrics.keys
+            );
+        }
+    }
+}

@@ -225,10 +225,13 @@ impl Slots {
         self.forget_index();
         slots.clear();
         let before = self.codes.len() as u32;
+        let len = self.codes.len() + blocks.iter().map(Block::len).sum::<usize>();
+        if len > self.codes.capacity() {
+            // as accumulators grow, for there are as many
+            self.codes.reserve_exact(len + len / 4 - self.codes.len());
+        }
         match keys {
-            Keys::One => {
-                self.codes.resize(self.codes.len() + blocks.iter().map(Block::len).sum::<usize>(), 0)
-            }
+            Keys::One => self.codes.resize(len, 0),
             Keys::Int32(keys) => self.push_codes(keys, first, blocks),
             Keys::Int64(keys) => self.push_codes(keys, first, blocks),
             Keys::Codes(keys) if keys.nulls().is_none() => self.push_codes(&keys.codes, first, blocks),
@@ -622,7 +625,8 @@ mod tests {
         let numbers: Vec<i64> = (0..1_000).map(|row| row * row % 700 - 300).collect();
         let narrow: Vec<i32> = numbers.iter().map(|&key| key as i32).collect();
         let codes: Vec<Code> = numbers.iter().map(|&key| key as Code).collect();
-        let nulls: Vec<bool> = (0..1_000).map(|row| row % 9 == 5).collect();
+        // rows 30 and 40 are of one key, so the slot of the null key moves
+        let nulls: Vec<bool> = (0..1_000).map(|row| row > 100 && row % 9 == 5).collect();
         let without = Codes { codes: codes.clone(), ..Codes::default() };
         let with = Codes { codes, nulls, any_null: true };
         for keys in [Keys::Int64(&numbers), Keys::Int32(&narrow), Keys::Codes(&without), Keys::Codes(&with)] {
