@@ -789,6 +789,41 @@ fn slots_can_be_moved() {
     });
 }
 
+/// Rows with a slot each, folded, and more rows folded into those: as if each had been taken in at the slot of its key.
+#[test]
+fn rows_that_are_folded_leave_the_bits_of_rows_that_are_taken_in() {
+    let mut additive = 0;
+    every_case(|function, batch, _| {
+        let context = format!("{function:?} of {}", batch.column.data_type());
+        let mut folded = batch.whole(function, 0, 0).gather(&[]);
+        let mut keys: Vec<u64> = Vec::new();
+        for (from, to) in [(0, 12), (12, batch.len())] {
+            let slots = keys.len() as u32..(keys.len() + to - from) as u32;
+            keys.extend(batch.slots[from..to].iter().map(|&slot| u64::from(slot)));
+            folded.resize(keys.len());
+            let rows = Rows {
+                column: (!batch.star).then_some(&batch.column),
+                by: Some(&batch.by),
+                times: &batch.times,
+                first_arrival: 100,
+                blocks: &[Block { start: from, rows: (1 << (to - from)) - 1 }],
+            };
+            folded.update(&slots.collect::<Vec<_>>(), &rows);
+            let Some(states) = folded.states.as_additive() else { return };
+            let repeats = Repeats::of(&keys, &[], &[]);
+            states.fold(&repeats);
+            repeats.take_out(&mut keys);
+        }
+        additive += 1;
+        let slots: Vec<u32> = keys.iter().map(|&key| key as u32).collect();
+        let expected = batch.whole(function, 0, batch.len()).gather(&slots);
+        assert_eq!(folded.magnitude(), expected.magnitude(), "{context}");
+        assert_eq!(folded.states.save().map(bits), expected.states.save().map(bits), "{context}");
+        assert_eq!(finished(folded), finished(expected), "{context}");
+    });
+    assert!(additive > 400, "only {additive} cases");
+}
+
 /// Whole blocks and others, with and without nulls: the same bits and the same bound, whichever way rows come to slot 0.
 #[test]
 fn one_slot_at_once_changes_no_bit() {
