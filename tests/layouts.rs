@@ -285,6 +285,31 @@ fn keys_are_counted_and_limited_whether_they_have_been_looked_up_or_not() {
     }
 }
 
+/// A slice of 20,000 keys, then one of 100 keys that come again and again. Twice 20,000 rows of it may be listed before it is
+/// noticed, with 40 bytes each: a sum, a count, a maximum and its opposite, and the key; and room for a quarter more.
+#[test]
+fn rows_of_keys_that_come_again_are_not_listed_for_long() {
+    const PIECE: usize = 1_000;
+    let piece = |time: i64, key: &dyn Fn(usize) -> usize| {
+        let keys = (0..PIECE).map(|row| Some(key(row) as i64)).collect();
+        let stream = Stream { times: vec![time; PIECE], keys, values: vec![Some(0.5); PIECE] };
+        stream.batch(stream.columns()[0].1.clone())
+    };
+    let mut operator = builder(&piece(0, &|row| row)).build().unwrap();
+    for number in 0..20 {
+        let new = |row| 1_000_003 * (PIECE * number + row);
+        assert!(operator.push(0, &piece(0, &new)).unwrap().is_empty());
+    }
+    // what is open now has been opened before the first slice was known to have so many keys
+    assert_eq!(lines(&operator.push(0, &piece(100, &|row| row)).unwrap()).len(), 20_000);
+    assert_eq!(lines(&operator.push(0, &piece(200, &|row| row)).unwrap()).len(), PIECE);
+    for _ in 0..300 {
+        assert!(operator.push(0, &piece(200, &|row| row % 100)).unwrap().is_empty());
+        let metrics = operator.metrics();
+        assert!(metrics.keys == PIECE && metrics.state_bytes < 50 * 41_000, "{} bytes", metrics.state_bytes);
+    }
+}
+
 /// A count and a sum of floats are 16 bytes, the code of a key is 8, and both have room for a quarter more at most: 30 bytes.
 #[test]
 fn new_keys_take_less_than_twice_their_accumulators() {
