@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::table::{BatchRows, Inputs, Room, Table, United, are_mostly_new};
+use super::table::{BatchRows, Inputs, Novelty, Room, Table, United};
 use super::{Shared, Slices};
 use crate::key::{BatchKeys, Codes, Interner, KeyColumns};
 use crate::route::Target;
@@ -33,8 +33,8 @@ pub(crate) struct Lane {
     codes: Codes,
     room: Room,
     spare: Spare,
-    /// How many rows a slice lately had, if nearly all had keys of their own.
-    mostly_new: Option<usize>,
+    /// Of the slice that was sealed last.
+    novelty: Novelty,
     /// Slices that have been opened since somebody last asked.
     pub(crate) opened: Vec<i128>,
     /// The number in lane 0 of each number of this lane's interner.
@@ -52,7 +52,7 @@ impl Lane {
         keys: &mut BatchKeys,
         inputs: &Inputs,
     ) {
-        let Lane { interner, codes, room, spare, mostly_new, opened, .. } = self;
+        let Lane { interner, codes, room, spare, novelty, opened, .. } = self;
         let first = morsel.start;
         let keys = (&keys.morsel(morsel, interner, codes), first);
         for target in targets.iter().filter(|target| !target.blocks.is_empty()) {
@@ -61,8 +61,7 @@ impl Lane {
                 Shared::make_mut(table).update(rows, &target.blocks, keys, inputs, room);
                 continue;
             }
-            let mostly_new = mostly_new.filter(|_| inputs.additive);
-            let mut table = open(slices, spare, mostly_new, inputs);
+            let mut table = open(slices, spare, *novelty, inputs);
             table.update(rows, &target.blocks, keys, inputs, room);
             slices.insert(id, Shared::new(table));
             opened.push(id);
@@ -90,22 +89,22 @@ impl Spare {
     fn pop(&mut self) -> Option<Table> {
         let mut table = self.0.pop()?;
         table.slots.clear();
-        table.expect(None);
+        table.expect(Novelty::Unknown);
         Some(table)
     }
 }
 
 /// A table for a new slice, which will probably be as large as the newest one is now.
-fn open(slices: &Slices, spare: &mut Spare, mostly_new: Option<usize>, inputs: &Inputs) -> Table {
-    if slices.len() >= EXPECTANT_SLICES {
-        return Table::new(inputs, None);
-    }
+fn open(slices: &Slices, spare: &mut Spare, novelty: Novelty, inputs: &Inputs) -> Table {
+    let novelty = if inputs.additive { novelty } else { Novelty::Low };
+    let like = slices.values().next_back().map(|table| table.as_ref());
+    let like = like.filter(|_| !matches!(novelty, Novelty::High(_)));
     let large = slices.values().any(|table| table.len() >= WORTH_KEEPING);
-    let like = slices.values().next_back().map(|table| table.as_ref()).filter(|_| mostly_new.is_none());
-    let mut table = large.then(|| spare.pop()).flatten().unwrap_or_else(|| Table::new(inputs, like));
-    if mostly_new.is_some() {
-        table.expect(mostly_new);
-    }
+    let mut table = match slices.len() >= EXPECTANT_SLICES {
+        true => Table::new(inputs, None),
+        false => large.then(|| spare.pop()).flatten().unwrap_or_else(|| Table::new(inputs, like)),
+    };
+    table.expect(novelty);
     table
 }
 
@@ -184,9 +183,12 @@ impl Lanes {
         });
         let mut tables = Vec::with_capacity(sealed.len());
         for (id, lanes, rows, United { table, left, keys }) in sealed.into_iter().flatten() {
-            let mostly_new =
-                are_mostly_new(rows.iter().sum(), keys).then(|| rows.into_iter().max()).flatten();
-            lanes.iter().for_each(|&lane| self.lanes[lane].mostly_new = mostly_new);
+            let novelty = match Novelty::of(rows.iter().sum(), keys) {
+                // no lane has had more
+                Novelty::High(all) => Novelty::High(rows.into_iter().max().unwrap_or(all)),
+                other => other,
+            };
+            lanes.iter().for_each(|&lane| self.lanes[lane].novelty = novelty);
             // if one is missing, it is the first
             let lanes = &lanes[lanes.len() - left.len()..];
             lanes.iter().zip(left).for_each(|(&lane, part)| self.lanes[lane].spare.recycle(part));

@@ -126,6 +126,8 @@ pub(crate) struct Table {
     pub(crate) slots: Slots,
     pub(crate) accumulators: Vec<Box<dyn Accumulator>>,
     layout: Layout,
+    /// What is expected of keys to come.
+    novelty: Novelty,
     /// Rows taken in, unless at places, and how many there have to be before it is asked whether another layout would do.
     rows: usize,
     next_look: usize,
@@ -141,10 +143,29 @@ enum Layout {
     Rows,
 }
 
-/// Whether so many rows have so many keys that each might as well have a slot of its own.
-pub(super) fn are_mostly_new(rows: usize, keys: usize) -> bool {
-    const WORTH_LISTING: usize = if cfg!(test) { 64 } else { 4_096 };
-    rows >= WORTH_LISTING && rows >= keys && 4 * rows <= 5 * keys
+/// What is expected of the keys of a slice, from what those of the one before were.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Novelty {
+    #[default]
+    Unknown,
+    /// Many rows have keys of earlier ones.
+    Low,
+    /// Nearly all of so many rows have keys of their own.
+    High(usize),
+}
+
+impl Novelty {
+    /// Of so many rows with so many keys. With fewer than 7 keys for 8 rows it is quicker to look each up.
+    pub(super) fn of(rows: usize, keys: usize) -> Self {
+        const WORTH_LISTING: usize = if cfg!(test) { 64 } else { 4_096 };
+        if rows < WORTH_LISTING || rows < keys {
+            Novelty::Unknown
+        } else if 7 * rows <= 8 * keys {
+            Novelty::High(rows)
+        } else {
+            Novelty::Low
+        }
+    }
 }
 
 /// What has become of several tables.
@@ -165,7 +186,8 @@ impl Table {
 
     /// These keys, with an accumulator at each slot.
     pub(super) fn of(slots: Slots, accumulators: Vec<Box<dyn Accumulator>>) -> Self {
-        Table { slots, accumulators, layout: Layout::Slots, rows: 0, next_look: MORSEL }
+        let (layout, novelty) = (Layout::Slots, Novelty::Unknown);
+        Table { slots, accumulators, layout, novelty, rows: 0, next_look: MORSEL }
     }
 
     /// The number of slots: rows, if each has one of its own, else keys.
@@ -290,12 +312,17 @@ impl Table {
 
     /// Looks whether another layout would do now, which is asked again whenever there are twice as many rows.
     fn look_at_layout(&mut self, inputs: &Inputs) {
-        if self.is_by_row() {
+        let is_listed = self.is_by_row();
+        if is_listed {
             self.settle();
         }
-        if inputs.additive && are_mostly_new(self.rows, self.len()) {
+        let novelty = Novelty::of(self.rows, self.len());
+        if inputs.additive && matches!(novelty, Novelty::High(_)) && self.novelty != Novelty::Low {
             self.slots.forget_index();
             self.layout = Layout::Rows;
+        } else if is_listed {
+            // once is enough
+            self.novelty = Novelty::Low;
         } else if inputs.unpredictable || self.rows < ROWS_PER_KEY * self.len() {
             return;
         } else {
@@ -321,12 +348,12 @@ impl Table {
         self.layout = Layout::Places(places);
     }
 
-    /// As if no rows had come yet. If so `many` are expected, nearly all with other keys, each gets a slot of its own.
-    pub(super) fn expect(&mut self, many: Option<usize>) {
-        self.rows = 0;
-        (self.layout, self.next_look) = match many {
-            None => (Layout::Slots, MORSEL),
-            Some(rows) => (Layout::Rows, 2 * rows),
+    /// As if no rows had come yet, of which this is expected.
+    pub(super) fn expect(&mut self, novelty: Novelty) {
+        (self.novelty, self.rows) = (novelty, 0);
+        (self.layout, self.next_look) = match novelty {
+            Novelty::High(rows) => (Layout::Rows, 2 * rows),
+            _ => (Layout::Slots, MORSEL),
         };
     }
 
