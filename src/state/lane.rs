@@ -183,11 +183,7 @@ impl Lanes {
         });
         let mut tables = Vec::with_capacity(sealed.len());
         for (id, lanes, rows, United { table, left, keys }) in sealed.into_iter().flatten() {
-            let novelty = match Novelty::of(rows.iter().sum(), keys) {
-                // no lane has had more
-                Novelty::High(all) => Novelty::High(rows.into_iter().max().unwrap_or(all)),
-                other => other,
-            };
+            let novelty = Novelty::of(&rows, keys);
             lanes.iter().for_each(|&lane| self.lanes[lane].novelty = novelty);
             // if one is missing, it is the first
             let lanes = &lanes[lanes.len() - left.len()..];

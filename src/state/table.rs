@@ -150,20 +150,21 @@ pub(super) enum Novelty {
     Unknown,
     /// Many rows have keys of earlier ones.
     Low,
-    /// Nearly all of so many rows have keys of their own.
+    /// Nearly all rows have keys of their own; there are so many in a lane.
     High(usize),
 }
 
 impl Novelty {
-    /// Of so many rows with so many keys. With fewer than 7 keys for 8 rows it is quicker to look each up.
-    pub(super) fn of(rows: usize, keys: usize) -> Self {
+    /// Of the rows that lanes had of a slice, and their keys. With fewer than 7 keys for 8 rows it is quicker to look each up.
+    pub(super) fn of(rows: &[usize], keys: usize) -> Self {
         const WORTH_LISTING: usize = if cfg!(test) { 64 } else { 4_096 };
-        if rows < WORTH_LISTING || rows < keys {
-            Novelty::Unknown
-        } else if 7 * rows <= 8 * keys {
-            Novelty::High(rows)
-        } else {
-            Novelty::Low
+        let (all, most) = (rows.iter().sum::<usize>(), rows.iter().max());
+        match most {
+            Some(&most) if all >= WORTH_LISTING.max(keys) => match 7 * all <= 8 * keys {
+                true => Novelty::High(most),
+                false => Novelty::Low,
+            },
+            _ => Novelty::Unknown,
         }
     }
 }
@@ -316,7 +317,7 @@ impl Table {
         if is_listed {
             self.settle();
         }
-        let novelty = Novelty::of(self.rows, self.len());
+        let novelty = Novelty::of(&[self.rows], self.len());
         if inputs.additive && matches!(novelty, Novelty::High(_)) && self.novelty != Novelty::Low {
             self.slots.forget_index();
             self.layout = Layout::Rows;
