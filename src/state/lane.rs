@@ -97,12 +97,13 @@ impl Spare {
 /// A table for a new slice, which will probably be as large as the newest one is now.
 fn open(slices: &Slices, spare: &mut Spare, novelty: Novelty, inputs: &Inputs) -> Table {
     let novelty = if inputs.additive { novelty } else { Novelty::Low };
-    let like = slices.values().next_back().map(|table| table.as_ref());
-    let like = like.filter(|_| !matches!(novelty, Novelty::High(_)));
-    let large = slices.values().any(|table| table.len() >= WORTH_KEEPING);
-    let mut table = match slices.len() >= EXPECTANT_SLICES {
-        true => Table::new(inputs, None),
-        false => large.then(|| spare.pop()).flatten().unwrap_or_else(|| Table::new(inputs, like)),
+    let mut table = if slices.len() >= EXPECTANT_SLICES {
+        Table::new(inputs, None)
+    } else {
+        let large = slices.values().any(|table| table.len() >= WORTH_KEEPING);
+        let like = slices.values().next_back().map(|table| table.as_ref());
+        let like = like.filter(|_| !matches!(novelty, Novelty::High(_)));
+        large.then(|| spare.pop()).flatten().unwrap_or_else(|| Table::new(inputs, like))
     };
     table.expect(novelty);
     table
