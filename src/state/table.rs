@@ -205,7 +205,7 @@ impl Table {
         matches!(self.layout, Layout::Slots)
     }
 
-    pub(super) fn is_by_row(&self) -> bool {
+    fn is_by_row(&self) -> bool {
         matches!(self.layout, Layout::Rows)
     }
 
